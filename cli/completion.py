@@ -1,4 +1,4 @@
-"""Shell completion. It loads no model packages, and offers nothing if it fails."""
+"""Offers completions in the shell without loading model packages, or nothing after an error."""
 
 import os
 from collections.abc import Iterator

@@ -148,7 +148,6 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter per option
 
 
 def read_request(given: Mapping[str, Any]) -> "Request":
-    """Convert the command's options to a Request."""
     from contend.cli.actions.ask import Request
     from contend.cli.actions.forecast_request import ForecastOptions
     from contend.debates.settings_sources import parse_options
@@ -202,7 +201,7 @@ def resume(  # noqa: PLR0913, PLR0917 - one parameter per option
 
 
 def _paths(option: str, given: list[str] | None) -> list[Path]:
-    """Refuse empty paths, because an empty path means the current folder."""
+    """Refuse empty paths, which would mean the current folder."""
     if given and not all(path.strip() for path in given):
         from contend.graph.errors import BadInput  # slow to import
 

@@ -59,7 +59,8 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
         bool,
         typer.Option(
             "--equal-tokens",
-            help="For each item, let every arm use as many tokens as the first protocol in --arms did.",
+            help="For each item, let every arm use as many tokens as the first protocol in --arms "
+            "did.",
         ),
     ] = False,
     judge: Annotated[
@@ -163,7 +164,7 @@ def recorded(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Score voting and debate-only-on-disagreement (gating) on recorded answers.
+    """Score voting and gating (debate only on disagreement) on recorded answers.
 
     Also scores pooled probabilities. The recorded answers come from real models. Makes no model
     calls.
@@ -182,7 +183,8 @@ def judge(
         str | None,
         typer.Option(
             metavar="llmbar=PATH",
-            help="An LLMBar file, or a folder of them (default: built-in pairs with planted flaws).",
+            help="An LLMBar file, or a folder of them (default: built-in pairs with planted "
+            "flaws).",
         ),
     ] = None,
     other: Annotated[
@@ -202,8 +204,9 @@ def judge(
 ) -> int:
     """Measure how reliable a judge is.
 
-    Measures accuracy, order bias, and the judge's preference for its own answers. Every pair of answers is
-    judged in both orders. Run the same command again to continue an interrupted run.
+    Measures accuracy, order bias, and the judge's preference for its own answers. Every
+    pair of answers is judged in both orders. Run the same command again to continue an interrupted
+    run.
     """
     from contend.cli.actions.eval_judge import check_judge  # slow to import
 
