@@ -1,4 +1,4 @@
-"""A stored debate and its record."""
+"""Defines a stored debate and its record."""
 
 from functools import cache
 from typing import Any, cast
@@ -35,7 +35,7 @@ class StoredDebate(BaseModel):
     last_seq: int
     turns: list[Turn] = []
     resolution: str | None = None
-    """The outcome of a forecast that came true, if known."""
+    """The outcome that came true, if the forecast is resolved."""
     title: str | None = None
     """The user's title for the debate, shown instead of the question."""
 
@@ -65,12 +65,12 @@ class StoredDebate(BaseModel):
 
     @property
     def is_from_cassette(self) -> bool:
-        """Return whether a recording answers all calls, so that no model is needed."""
+        """Return whether recorded calls replace all model calls."""
         return bool(self.settings.get(FROM_CASSETTE))
 
     @property
     def reused_turns(self) -> frozenset[str]:
-        """Return the ids of the turns for which the parent's recorded calls are reused."""
+        """Return the ids of turns that reuse the parent's recorded calls."""
         return frozenset(self.settings.get(REUSED_TURNS, ()))
 
     @property
@@ -115,7 +115,7 @@ class StoredDebate(BaseModel):
 
 
 def dump_state(state: DebateState) -> dict[str, Any]:
-    """Return the state as JSON, without the turns, which have their own table."""
+    """Return the state as JSON without the turns, which have a separate table."""
     kept = {key: value for key, value in state.items() if key != "turns"}
     return cast(
         "dict[str, Any]", _state_adapter().dump_python(cast("DebateState", kept), mode="json")

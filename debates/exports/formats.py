@@ -1,4 +1,4 @@
-"""The export formats. This module is cheap to import, because `contend --help` loads it."""
+"""Defines the export formats with few imports, because `contend --help` loads this module."""
 
 import json
 from collections.abc import Callable

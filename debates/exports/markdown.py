@@ -1,4 +1,4 @@
-"""Exports a debate as one Markdown document: the answer first, then the debate."""
+"""Exports a debate as one Markdown document that begins with the answer."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -104,7 +104,7 @@ def _head(debate: StoredDebate) -> str:
 
 
 def _fenced(text: str) -> str:
-    """Return the text as a code block with a fence that is longer than any in the text."""
+    """Return the text as a code block with a fence longer than any fence in the text."""
     fence = "```"
     while fence in text:
         fence += "`"
@@ -112,7 +112,6 @@ def _fenced(text: str) -> str:
 
 
 def _notices(debate: StoredDebate, record: Mapping[str, Any]) -> str:
-    """Return the errors and warnings about the debate."""
     lines = [wording.DEMONSTRATION] if record["demonstration"] else []
     if debate.error:
         how = "is paused" if debate.is_out_of_budget else "failed"
@@ -221,7 +220,6 @@ def _rounds(debate: StoredDebate) -> Iterable[str]:
 
 
 def _writer(turn: Turn) -> str:
-    """Return the model that wrote a turn, or say that a person wrote it."""
     return HUMAN if turn.status == "human" and turn.phase != "remark" else turn.model
 
 
