@@ -198,7 +198,7 @@ def _write(
 def _shared_events(
     parent_id: str, stored: Sequence[StoredEvent], start: _Start, first: NodeEvent, fork_id: str
 ) -> list[StoredEvent]:
-    """Return the fork's first events: shared ones, shifted in time to end now, and its own."""
+    """Return the fork's first events, with the times of shared events shifted to end now."""
     events = [(each.source or EventSource(parent_id, each.seq), each.as_event()) for each in stored]
     shared = [
         (source, event)

@@ -51,7 +51,7 @@ class LiveEvents:
     async def follow(
         self, debate_id: str, viewing: Viewing = _EVERYTHING
     ) -> AsyncGenerator[list[StoredEvent]]:
-        """Yield events until the debate ends or is deleted; yield an empty list in quiet times."""
+        """Yield events until the debate ends or is deleted, and empty lists if nothing happens."""
         if not await asyncio.to_thread(self._records.journal.last_seq, debate_id):
             with suppress(DamagedDebate):
                 await asyncio.to_thread(self._records.store_missing_events, debate_id)

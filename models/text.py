@@ -1,4 +1,4 @@
-"""Cleans text from models or users."""
+"""Cleans text from models and users."""
 
 import math
 import re
@@ -40,7 +40,7 @@ def clean_reply(text: str) -> str:
 
 
 def shorten(text: str, limit: int) -> str:
-    """Put text on one line; if it is too long, cut it between words and add an ellipsis."""
+    """Put text on one line; cut a long line between words and add an ellipsis."""
     line = " ".join(text.split())
     if len(line) <= limit:
         return line

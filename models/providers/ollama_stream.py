@@ -9,7 +9,7 @@ from contend.models.providers.pieces import Event, Words, parse, read_pieces, wo
 
 
 class PieceClient(AsyncClient):
-    """A client whose streams yield the words of several responses as one."""
+    """A client that merges the words of several streamed responses into one."""
 
     async def _request(self, cls: Any, *args: Any, stream: bool = False, **given: Any) -> Any:
         if stream:
@@ -31,7 +31,7 @@ class _JsonLines:
     is_done = False  # the end of the response ends the answer
 
     def events(self, lines: list[bytes]) -> Iterator[Event]:
-        """Parse the lines that are not blank; blank ones keep a connection alive."""
+        """Parse all lines except blank lines, which only keep a connection alive."""
         return (parse(line) for line in lines if not line.isspace() and line)
 
     def words(self, event: Event) -> Words | None:

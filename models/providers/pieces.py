@@ -1,4 +1,4 @@
-"""Reads streamed answers in pieces of some tokens, because each piece costs as much as a token."""
+"""Reads streamed answers in pieces of several tokens, because a piece costs as much as a token."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ class Words(NamedTuple):
 
 
 class LineReader:
-    """The lines of a streamed response, as they arrive."""
+    """Reads the lines of a streamed response on arrival."""
 
     def __init__(self, response: Any) -> None:
         self._blocks = response.aiter_bytes()
@@ -44,7 +44,7 @@ class LineReader:
             yield self._rest.splitlines()
 
     async def pause(self) -> None:
-        """Let more lines arrive, for the time of a piece or until the response ends."""
+        """Wait for more lines, for the duration of a piece or until the response ends."""
         if self._has_ended or not self._can_pause:
             return
         loop = asyncio.get_running_loop()
@@ -78,7 +78,7 @@ class LineReader:
 
 
 class Format(Protocol):
-    """The events of a provider's streams."""
+    """Parses and builds the stream events of one provider."""
 
     is_done: bool  # whether the last event has come, though the response may go on
 
@@ -86,16 +86,16 @@ class Format(Protocol):
         """Yield the events that the lines complete."""
 
     def words(self, event: Event) -> Words | None:
-        """Return what an event says and thinks; None if it has anything else."""
+        """Return the content and thinking of an event; None for an event with other data."""
 
     def piece(self, last: Event, words: Words) -> Event:
-        """Return an event with these words, like the last one that had only words."""
+        """Return an event with these words, in the form of the last event."""
 
 
 async def read_pieces(response: Any, form: Format) -> AsyncIterator[tuple[Event, bool]]:
-    """Yield the events of a response, and whether each is a piece: the words of several.
+    """Yield the events of a response, with words of consecutive events merged into pieces.
 
-    Events that have more than words are passed on as they are.
+    The second value is True for a piece; events with other data are never merged.
     """
     lines_read = LineReader(response)
     async for lines in lines_read:
@@ -132,7 +132,7 @@ def _merge(form: Format, events: Iterable[Event]) -> Iterator[tuple[Event, Words
 
 
 def parse(text: bytes) -> Event:
-    """Parse one event; raise JSONDecodeError if it is broken."""
+    """Parse one event; raise JSONDecodeError for malformed text."""
     try:
         event = orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -145,7 +145,7 @@ def parse(text: bytes) -> Event:
 def words_of(
     message: Any, thoughts: tuple[str, ...], ignored: frozenset[str] = frozenset()
 ) -> Words | None:
-    """Return the content of a message and its first thought; None if it has anything else."""
+    """Return the content of a message and the first thought; None for a message with other data."""
     if not isinstance(message, dict):
         return None
     said, thought = message.get("content") or "", ""

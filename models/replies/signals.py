@@ -1,4 +1,4 @@
-"""Finds the line that begins with a speaker's signal, one of the protocol's fixed words."""
+"""Finds lines that begin with a signal, which is one of the protocol's fixed words."""
 
 import re
 from collections.abc import Callable, Iterator
