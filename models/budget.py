@@ -226,7 +226,7 @@ class Ledger:
     async def reserve(
         self, price: CallPrice, cap: Amount, budget: CallBudget
     ) -> AsyncIterator["Reservation"]:
-        """Reserve the worst case of a call while it runs; raise OverBudget if it does not fit."""
+        """Reserve a running call's worst-case cost; raise OverBudget if the budget is too small."""
         output = await self._wait_for_room(price, cap, budget)
         entry, worst = uuid4().hex, price.worst(output)
         self._held[entry] = worst
