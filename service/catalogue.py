@@ -1,4 +1,4 @@
-"""The endpoints for protocols, models, estimates and the scoreboard."""
+"""Provides the endpoints for protocols, models, estimates and the scoreboard."""
 
 import asyncio
 from dataclasses import asdict

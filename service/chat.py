@@ -1,4 +1,4 @@
-"""OpenAI's chat API, through which any chat client can use a debate as a model."""
+"""Provides OpenAI's chat API, so that any chat client can use a debate as a model."""
 
 import asyncio
 import json
@@ -79,7 +79,7 @@ class ChatRequest(BaseModel):
 
 
 class _ChatRoute(APIRoute):
-    """Returns errors in the form that OpenAI's clients read."""
+    """Returns errors in the form that OpenAI's clients expect."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
@@ -158,7 +158,7 @@ def _start_of(asked: ChatRequest) -> Start:
 
 
 def _question(messages: list[ChatMessage]) -> str:
-    """Return the last message, followed by the conversation before it."""
+    """Return the last message, followed by the earlier conversation."""
     *earlier, last = messages
     if last.role != "user":
         raise Refused(422, "invalid", "The last message must come from the user.")
@@ -226,7 +226,7 @@ def _head(debate: StoredDebate, asked: ChatRequest, kind: str) -> dict[str, Any]
 
 
 def _answer(record: DebateRecord) -> str:
-    """Return the answer with its warnings above it."""
+    """Return the answer, with any warnings above it."""
     cautions = [f"> {each}" for each in record.warnings]
     return "\n\n".join(filter(None, ["\n>\n".join(cautions), record.final_answer]))
 

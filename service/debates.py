@@ -1,4 +1,4 @@
-"""The endpoints under /api/v1/debates, for debates of every protocol."""
+"""Provides the endpoints under /api/v1/debates, for debates of every protocol."""
 
 import asyncio
 from typing import Annotated, Literal

@@ -1,4 +1,4 @@
-"""The endpoints that fork a debate, and compare debates with each other."""
+"""Provides the endpoints that fork debates and compare debates."""
 
 import asyncio
 from dataclasses import asdict

@@ -22,7 +22,7 @@ _TEXTS: dict[EventName, str] = {
 
 
 def follow_progress(run: Run) -> AsyncGenerator[str]:
-    """Return what happens from now until the run ends; empty texts if nothing happens for long."""
+    """Yield the debate's progress until the run ends, with empty texts during long pauses."""
     events: asyncio.Queue[Event | None] = asyncio.Queue()
     run.listeners.add(events)
     run.task.add_done_callback(lambda _: events.put_nowait(None))
@@ -48,7 +48,7 @@ async def _describe_all(run: Run, events: "asyncio.Queue[Event | None]") -> Asyn
 
 
 def describe(event: Event, names: dict[str, str]) -> str:
-    """Return an event as Markdown; empty if it is not worth showing."""
+    """Return an event as Markdown; empty for unimportant events."""
     about, content = event["metadata"], event["content"].strip()
     wanted = _TEXTS.get(event["event"], "")
     if about.get("phase") == "synthesize" or ("{content}" in wanted and not content):
