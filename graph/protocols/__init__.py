@@ -1,1 +1,1 @@
-"""One strategy per protocol; base.py defines the interface, graph/settings lists the protocols."""
+"""Defines one strategy per protocol; base.py has the interface, graph/settings the protocols."""
