@@ -129,7 +129,7 @@ class Repository:
         error: str | None = None,
         said: Sequence[Event] = (),
     ) -> None:
-        """Save the debate, its turns and events; raise LeaseLost if the lease is no longer ours."""
+        """Save the debate, its turns and events; raise LeaseLost if another process took over."""
         turns, stored = state.get("turns", []), dump_state(state)  # not in the transaction
         with tables.write(self._engine) as connection:
             saved = connection.execute(
