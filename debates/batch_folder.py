@@ -57,7 +57,7 @@ class BatchFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Lock the folder; at the end, remove a folder without a plan."""
+        """Lock the folder; at the end, remove the folder if it still has no plan."""
         # The operating system releases this lock even if the process is killed.
         lock = FileLock(self.path / _LOCK, blocking=False, fallback_to_soft=False)
         try:

@@ -1,4 +1,4 @@
-"""Numbers and dates the events that viewers receive."""
+"""Adds a number and a time to each event for viewers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime

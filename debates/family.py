@@ -27,7 +27,7 @@ class SharedPart:
 
 @dataclass(frozen=True)
 class Family:
-    """All direct and indirect forks of a debate, and the debate."""
+    """A debate with all direct and indirect forks."""
 
     eldest: str
     origins: dict[str, Origin]

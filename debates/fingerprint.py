@@ -16,7 +16,7 @@ _CHANGED = {
 
 
 def fingerprint_of(settings: DebateSettings) -> dict[str, str]:
-    """Return hashes of every input, other than the transcript, that determines the next prompt."""
+    """Return hashes of the prompts and the settings."""
     # A person may change the budget, which is no part of what a speaker is sent.
     values = settings.model_dump(mode="json") | {"budget": None, "max_cost": None}
     chosen = json.dumps(values, sort_keys=True)

@@ -75,7 +75,7 @@ class StoredDebate(BaseModel):
 
     @property
     def stop_reason(self) -> str | None:
-        """Return why the rounds ended; `failed` if the debate failed before that."""
+        """Return the stop reason, or `failed` if the debate failed during the rounds."""
         stop = self.state.get("stop")
         if stop:
             return str(stop["reason"])
@@ -83,7 +83,7 @@ class StoredDebate(BaseModel):
 
     @property
     def is_out_of_budget(self) -> bool:
-        """Return whether the debate paused because its budget was too small for the next call."""
+        """Return whether the debate paused because the budget was too small for the next call."""
         return self.status == "paused" and (self.error or "").startswith(OUT_OF_BUDGET)
 
     def as_record(self) -> DebateRecord:

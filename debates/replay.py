@@ -162,7 +162,7 @@ async def run_step(
 
 
 async def at_step(debate: StoredDebate, step: HistoryStep) -> tuple[Graph, Any, str]:
-    """Return an in-memory graph in the state after a step, its config, and the last node."""
+    """Return an in-memory graph in the state after a step, with the config and the last node."""
     config: Any = {"configurable": {"thread_id": debate.id}}
     follows: tuple[str, ...] = ()
     for node in step.nodes:  # of several parallel nodes, only one leads to the next step

@@ -120,7 +120,7 @@ def configure(
 def settings_from(
     protocol: str, values: Mapping[str, Any], source: str, preset: Preset | None = None
 ) -> DebateSettings:
-    """Return a program's settings, without reading variables or the config file."""
+    """Return settings given by a program, without reading variables or the config file."""
     schema = _schema(protocol)
     given = _from_preset(schema, preset) if preset else {}
     given |= {_known(schema, name, source): Given(value, source) for name, value in values.items()}

@@ -92,7 +92,7 @@ def limits_of(settings: "DebateSettings") -> "Limits":
 
 
 def limits_over_time(events: "Iterable[Event]", last: "Limits") -> "list[tuple[datetime, Limits]]":
-    """Return each budget of a debate with the time it took effect; `last` is the current budget."""
+    """Return each budget of a debate with its start time; `last` is the current budget."""
     found: list[tuple[datetime, Limits | None]] = []
     for event in events:
         given = event["metadata"].get("settings", event["metadata"])

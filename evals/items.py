@@ -21,7 +21,7 @@ _MOST_BYTES = 200_000_000
 
 
 class Item(BaseModel):
-    """A question; `answer` is a letter, a number, yes or no, or text, or missing if open."""
+    """A question; `answer` is a letter, a number, yes or no, text, or empty for open questions."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

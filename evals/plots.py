@@ -40,7 +40,7 @@ def accuracy_plot(arms: Sequence[ArmSummary]) -> str:
 
 
 def flips_plot(arms: Sequence[ArmSummary]) -> str:
-    """Plot how many answers each arm flipped to correct or wrong, after the drafts' vote."""
+    """Plot how many answers each arm changed to correct or wrong after the drafts' vote."""
     shown = [(each.arm, each.flips) for each in arms if each.flips]
     if not shown:
         return ""

@@ -1,4 +1,4 @@
-"""Defines the events that nodes, front ends and viewers share. Add events, but never change one."""
+"""Defines the events that nodes and viewers share; add events, but never change existing events."""
 
 from typing import TYPE_CHECKING, Any, Literal
 

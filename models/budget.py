@@ -82,7 +82,7 @@ def amount_of(usage: Usage, if_unknown: Amount) -> Amount:
 
 
 def amount_of_earlier(usage: Usage, models: Sequence[str], prices: Prices) -> Amount:
-    """Return the amount used by an earlier call; for an unknown cost, assume the dearest model."""
+    """Return an earlier call's usage; for an unknown cost, assume the most expensive model."""
     tokens, cost = amount_of(usage, UNKNOWN).tokens, usage.cost_usd
     if cost is None:
         known = [price_of(parse_spec(model), prices) for model in models if model]

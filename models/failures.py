@@ -157,7 +157,7 @@ class StatedBudget:
 
 
 def stated_budget(headers: Mapping[str, str], what: str) -> StatedBudget | None:
-    """Parse OpenAI's or Anthropic's headers; return None if no limit in them resets soon."""
+    """Parse the limits in OpenAI's or Anthropic's headers; return None if no limit resets soon."""
     left, limit, reset = (_stated(headers, what, name) for name in ("remaining", "limit", "reset"))
     try:
         seconds = _seconds(reset)

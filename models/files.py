@@ -57,7 +57,7 @@ def replace_file(file: Path) -> Iterator[IO[bytes]]:
 
 
 def write_private_file(file: Path, content: bytes) -> None:
-    """Write a file atomically and create the folder; only this user can access either."""
+    """Write a file atomically and create the folder, with access only for this user."""
     make_private_folder(file.parent)
     with replace_file(file) as sink:
         sink.write(content)

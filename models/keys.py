@@ -92,7 +92,7 @@ def key_sources() -> list[KeySource]:
 
 
 def store_key(name: str, value: str) -> str:
-    """Store a key in the system's keyring or, if missing, in a private file; return the place."""
+    """Store a key in the system's keyring, if any, or in a private file; return the place."""
     known_name(name)
     if len(check_key(name, value)) < SHORTEST_SECRET:
         raise BadInput(f"{name} is too short for a key. Set it to the whole key.")

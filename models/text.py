@@ -17,7 +17,7 @@ def clean(text: str) -> str:
 
 
 def clean_data(data: Any, clean_text: Callable[[str], str] | None = None) -> Any:
-    """Clean all text in plain data, and convert numbers that cannot be stored to text."""
+    """Clean all text in plain data, and convert unstorable numbers to text."""
     clean_text = clean_text or clean_piece
     if isinstance(data, str):
         return clean_text(data)

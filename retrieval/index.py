@@ -84,7 +84,7 @@ class VectorIndex:
             raise EmbeddingFailed(f"{spec} returns vectors of different sizes")
 
     def search(self, vector: Vectors, limit: int, places: Sequence[int] | None = None) -> list[Hit]:
-        """Return the nearest texts, best first; with `places`, search only those, exactly."""
+        """Return the nearest texts, best first; `places` selects texts for an exact search."""
         import faiss
         import numpy as np
 

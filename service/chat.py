@@ -36,7 +36,7 @@ _PLAIN: tuple[object, ...] = (None, False, [], ["text"], {"type": "text"})
 
 
 class DebateOptions(BaseModel):
-    """What the chat API has no field for."""
+    """Debate options that OpenAI's chat API lacks."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -127,7 +127,7 @@ async def get_chat_models() -> dict[str, Any]:
     openapi_extra=describe_body(ChatRequest),
 )
 async def post_chat(request: Request, runs: TheRuns) -> Response:
-    """Debate the last message; the debate goes on if the client disconnects."""
+    """Debate the last message; the debate continues if the client disconnects."""
     asked = parse_body(ChatRequest, await read_json(request))
     _refuse_unsupported(asked)
     start = await asyncio.to_thread(_start_of, asked)

@@ -217,7 +217,7 @@ async def get_role(
     role_name: Annotated[OwnName, Path(description="The role's name.", examples=["historian"])],
     runs: TheRuns,
 ) -> JSONResponse:
-    """Return what one role argued, round by round."""
+    """Return one role's arguments, round by round."""
     debate = await runs.find(str(debate_id))
     result = _result(debate)
     own = (each["name"] for each in debate.settings.get("own_roles", []))

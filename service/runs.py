@@ -297,7 +297,7 @@ class Runs:
             return await asyncio.to_thread(self.records.find, run.debate.id)
 
     async def _go_on(self, run: Run, remark: Remark) -> StoredDebate:
-        """Continue with the user's comment, or without a comment that comes too late."""
+        """Continue with the user's comment, unless the comment comes too late."""
         run.remark, run.last_seq, run.control = None, None, RunControl()
         if run.is_paused:  # store the remark, and stop again
             run.control.request_drain(PAUSED)

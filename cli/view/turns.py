@@ -96,7 +96,7 @@ class TurnPrinter:
         wrapper.feed(piece)
 
     def finish(self, turn: ShownTurn, *, thinking: bool = False) -> None:
-        """Print the facts about a finished turn, after the text unless it was streamed."""
+        """Print a finished turn, omitting text already streamed, and the facts about the turn."""
         wrapper = self._begin(turn.seat, turn.model, turn.phase)
         if thinking and turn.thinking:
             self._page.paragraph(turn.thinking, "thinking", indent=2 * INDENT)

@@ -1,4 +1,4 @@
-"""Wraps growing text between words."""
+"""Wraps text between words as the text arrives."""
 
 import re
 from collections.abc import Callable

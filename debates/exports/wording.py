@@ -163,7 +163,7 @@ def position_words(state: "DebateState") -> list[str]:
 
 
 def length_words(length: Mapping[str, Any] | None) -> str:
-    """Return whether a turn exceeds the length limit or was cut off at the time limit, in words."""
+    """Describe a turn that exceeds the length limit or was cut off at the time limit."""
     if length and length.get("cut_after"):
         return f"cut off after {length['cut_after']:g} s"
     if not length or length["tokens"] <= length["limit"]:
@@ -300,7 +300,7 @@ def point_groups(points: Points) -> dict[str, list[PointData]]:
 
 
 def draft_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return whether the final answer differs from the vote of the initial answers, as facts."""
+    """Describe how the final answer compares with the vote of the initial answers."""
     drafts = record.get("drafts")
     if not drafts:
         return []

@@ -53,7 +53,7 @@ async def retry_until_available(attempt: Callable[[], Awaitable[Result]]) -> Res
 
 class Database(Protocol):
     def answering(self) -> AbstractContextManager[None]:
-        """Convert errors caused by an outage to DatabaseUnavailable."""
+        """Convert outage errors to DatabaseUnavailable."""
 
 
 class KeepingSaver(BaseCheckpointSaver[str]):

@@ -39,7 +39,7 @@ _SECONDS_TO_RECONNECT = 5.0
 
 @dataclass(frozen=True)
 class Postgres:
-    """The database at DATABASE_URL, with an address that is never shown, due to the password."""
+    """The database at DATABASE_URL; the address may contain a password and is never shown."""
 
     conninfo: str = field(repr=False)
     host: str
@@ -53,7 +53,7 @@ class Postgres:
 
     @contextmanager
     def answering(self) -> Iterator[None]:
-        """Convert errors caused by an outage, not a bad statement, to DatabaseUnavailable."""
+        """Convert outage errors, but not errors in statements, to DatabaseUnavailable."""
         try:
             yield
         except psycopg.Error as error:

@@ -40,7 +40,7 @@ class SqliteFile:
 
     @contextmanager
     def answering(self) -> Iterator[None]:
-        """Convert errors caused by an outage, not a bad statement, to DatabaseUnavailable."""
+        """Convert outage errors, but not errors in statements, to DatabaseUnavailable."""
         try:
             yield
         except sqlite3.Error as error:

@@ -1,1 +1,1 @@
-"""Defines one strategy per protocol; base.py has the interface, graph/settings the protocols."""
+"""Defines one strategy per protocol, with the interface in base.py."""

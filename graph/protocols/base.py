@@ -93,7 +93,7 @@ class Strategy(ABC, Generic[SomeSettings]):
         return self.rounds[1]
 
     def settings_for_another_round(self, state: DebateState) -> dict[str, Any] | None:
-        """Return changes that allow exactly one more round, or None if that is impossible."""
+        """Return changes that allow exactly one more round, or None if impossible."""
         return None
 
     def excerpt_characters(self, part: str) -> int | None:

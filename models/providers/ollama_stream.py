@@ -9,7 +9,7 @@ from contend.models.providers.pieces import Event, Words, parse, read_pieces, wo
 
 
 class PieceClient(AsyncClient):
-    """A client that merges the words of several streamed responses into one."""
+    """A client that merges several streamed responses into one."""
 
     async def _request(self, cls: Any, *args: Any, stream: bool = False, **given: Any) -> Any:
         if stream:

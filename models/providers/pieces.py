@@ -1,4 +1,4 @@
-"""Reads streamed answers in pieces of several tokens, because a piece costs as much as a token."""
+"""Reads streamed answers in pieces of several tokens, which saves CPU time."""
 
 import asyncio
 import json

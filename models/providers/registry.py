@@ -51,7 +51,7 @@ class Provider:
     is_small: Callable[[str], bool] = lambda _: False  # gets short prompts and few rounds
     is_demonstration: Callable[[str], bool] = lambda _: False  # its scores mean nothing
     reports_finish: bool = True
-    """Whether every complete answer has a finish reason, so that other answers are truncated."""
+    """Whether complete answers always have a finish reason; other answers count as truncated."""
     has_first_token_limit: bool = True  # False for built-in models, which may be slow
     structured_method: str | None = "json_schema"  # None for langchain's default
     open_embeddings: "Callable[[str, Options], Opened[Embeddings]] | None" = None
@@ -230,7 +230,7 @@ async def check_models(specs: Iterable[str]) -> list[str]:
 
 
 def raise_refusals(refused: Sequence[BadInput]) -> None:
-    """Raise all refusals as one error, so that the user can fix every problem immediately."""
+    """Raise all refusals as one error, so that the user can fix all problems together."""
     if len(refused) == 1:
         raise refused[0]
     if refused:

@@ -94,7 +94,7 @@ def claim_from_report(report: ConvictionBlock, speech: str) -> Claim | None:
 
 
 def named_seat(named: str, known: Mapping[str, str]) -> str | None:
-    """Return the seat with the given name or, if none, a seat whose name begins the given name."""
+    """Return the seat called `named` or, if missing, a seat whose name is the start of `named`."""
     exactly = {name.casefold(): seat for name, seat in known.items()}
     if named.strip().casefold() in exactly:
         return exactly[named.strip().casefold()]

@@ -111,7 +111,7 @@ def _is_signal(sentence: str) -> bool:
 
 
 def _may_close(before: Line) -> bool:
-    """Return whether a signal may follow this line; not after announcing or retracting a signal."""
+    """Return whether a signal counts after this line, which may announce or retract the signal."""
     text = before.text.rstrip(" *_\"”)'\ufe0f")
     marked, ended = _MARK.search(text), text.endswith((".", "!", *STATUS_MARKS))
     if not before.own or text.endswith((*":,;?…–—-",)):

@@ -56,7 +56,7 @@ class Reader(Generic[Block, Read]):
 
 
 def block_reader(form: type[Block], short_form: type[Block]) -> Reader[Block, Block]:
-    """Return a reader for turns that require a control block; other text is not parsed."""
+    """Return a reader that parses only the control block, which the turn must contain."""
     return Reader(form, short_form, lambda block, _: block, lambda _: None, lambda block, _: block)
 
 

@@ -48,7 +48,7 @@ def disagreement_map(
 
 
 def _merge_topics(disputes: Iterable[Dispute]) -> Iterable[Dispute]:
-    """Merge disputes about the same topic; a topic is resolved if all disputes about it are."""
+    """Merge disputes about a topic; mark the topic as resolved if every dispute is resolved."""
     merged: dict[object, Dispute] = {}
     for each in disputes:
         key = _topic_words(each.topic) or each.topic

@@ -28,7 +28,7 @@ def openings(sides: Sequence[str]) -> list[Step]:
 
 
 def argument_round(sides: Sequence[str], number: int) -> list[Step]:
-    """Schedule a round in which two sides rebut each other, or more sides choose whom to rebut."""
+    """Schedule a round; with more than two sides, each advocate chooses whom to rebut."""
     if len(sides) == 2:
         first, second = sides
         exchanges = [*_exchange(first, second), *_exchange(second, first)]

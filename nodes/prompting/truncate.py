@@ -90,7 +90,7 @@ class Excerpt:
 
 
 def split_room(sizes: Sequence[int], room: int) -> list[int]:
-    """Split the room equally, and give room that short texts do not need to longer texts."""
+    """Split the room equally, and give any room left over by short texts to longer texts."""
     given = [0] * len(sizes)
     left = max(0, room)
     for done, index in enumerate(sorted(range(len(sizes)), key=lambda each: sizes[each])):
