@@ -86,7 +86,6 @@ def _folder() -> Result:
 
 
 def _bare_write(home: Path) -> float:
-    """Measure one atomic file write; a folder update consists of two writes."""
     began = time.perf_counter()
     fresh = home / "bare.new"
     fresh.write_text("word " * _WORDS)

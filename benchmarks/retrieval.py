@@ -146,7 +146,6 @@ def _timed(work: Callable[[], object]) -> float:
 
 
 def _step(templates: int, limit: float = math.inf) -> Result:
-    """Measure template search without the embedding call."""
     with data_home() as home, environment(CONTEND_HOME=str(home)):
         _say(f"making a library of {templates:,} templates")
         lines = _write_templates(home, templates)

@@ -164,7 +164,6 @@ def make_bare() -> Starlette:
 
 
 def _report() -> None:
-    """For each line on stdin, print the CPU time and memory of this process."""
     for _ in sys.stdin:
         pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
         print(json.dumps({"cpu": time.process_time(), "mb": pages * 4096 / 1e6}), flush=True)

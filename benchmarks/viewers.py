@@ -155,7 +155,6 @@ def _ages(at: float, event: dict[str, Any]) -> list[float]:
 
 
 def _check(lists: Sequence[list[dict[str, Any]]]) -> None:
-    """Raise an error if a viewer missed or repeated an event, or got events out of order."""
     numbers = [event["seq"] for event in lists[0]]
     if numbers != sorted(set(numbers)) or any(seen != lists[0] for seen in lists):
         raise RuntimeError("a viewer did not see every event once and in order")

@@ -1,4 +1,4 @@
-"""Offers completions in the shell without loading model packages, or nothing after an error."""
+"""Offers shell completions without loading model packages; offers nothing after an error."""
 
 import os
 from collections.abc import Iterator

@@ -328,7 +328,6 @@ def _by_model(found: Forecast) -> Stated:
 
 
 def _by_round(found: Forecast) -> Stated:
-    """Yield the mean of all complete distributions in each round."""
     kept = kept_arguments(found.debate.as_state())
     for number in range(1, max((said.turn.round for said in kept), default=0) + 1):
         stated = list(stated_in(kept, number).values())

@@ -309,7 +309,6 @@ async def _seats(
 
 
 def _around(steps: Sequence[HistoryStep], turn: Turn) -> tuple[HistoryStep, HistoryStep]:
-    """Return the last step before a turn was added, and the step that added the turn."""
     for before, step in pairwise(steps):
         if turn.id in (each.id for each in step.turns):
             return before, step

@@ -134,7 +134,6 @@ def _with_limits(
 
 
 def _is_replayed(before: HistoryStep, after: HistoryStep) -> bool:
-    """Return whether a node ran, so that the step can be repeated from recorded calls."""
     return before.nodes != (START,) and after.is_of_node
 
 
@@ -196,7 +195,6 @@ async def _compare(
 
 
 def _first_difference(old: DebateState, new: DebateState) -> str:
-    """Describe the first difference between two states; empty if the states are equal."""
     kept = [
         {name: value for name, value in each.items() if name not in _NOT_COMPARED}
         for each in (old, new)

@@ -373,7 +373,6 @@ def _acceptance_of(debate_id: str) -> sa.Delete:
 
 
 def _common(left: Sequence[Turn], right: Sequence[Turn]) -> int:
-    """Return the number of turns that two transcripts have in common at the beginning."""
     pairs = enumerate(zip(left, right, strict=False))
     return next((at for at, (a, b) in pairs if a != b), min(len(left), len(right)))
 

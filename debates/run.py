@@ -228,7 +228,6 @@ class _Run:
         return Command(update=update) if update else None
 
     async def _say_resumed(self) -> None:
-        """Announce the resumption, and any changes since the debate stopped."""
         now = await asyncio.to_thread(fingerprint_of, self.settings)
         before = await asyncio.to_thread(self.records.journal.last_fingerprint, self.debate.id)
         changed = describe_changes(before, now) if before else ""

@@ -127,7 +127,6 @@ def _recorded(calls: "Iterable[RecordedCall]", settings: "DebateSettings") -> "A
 
 
 def _usages(call: "RecordedCall") -> "Iterator[tuple[Usage, str]]":
-    """Yield the usage and model of a call's answer, and of each failed attempt."""
     from contend.graph.values import Usage
 
     if call.answer:

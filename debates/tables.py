@@ -179,7 +179,6 @@ def compact(engine: sa.Engine) -> int | None:
 
 
 def _move_log_into_file(connection: sa.Connection) -> int:
-    """Move the write-ahead log into the database file; return the size of that file."""
     connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
     size = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
     return int(connection.exec_driver_sql(size).scalar_one())

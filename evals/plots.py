@@ -154,7 +154,6 @@ def _svg(height: int, body: str, title: str) -> str:
 
 
 def _spread(heights: Sequence[float], least: float = 18) -> list[float]:
-    """Move overlapping labels apart, keeping the order."""
     order = sorted(range(len(heights)), key=lambda at: heights[at])
     placed = list(heights)
     for before, at in zip([None, *order], order, strict=False):

@@ -101,7 +101,6 @@ def _vote(answers: Sequence[str | None]) -> str | None:
 
 
 def _gate(answers: Sequence[str | None]) -> tuple[str | None, int]:
-    """Ask the whole panel only after a disagreement; return the answer and the number of calls."""
     first, second, *_ = answers
     if first is not None and first == second:
         return first, 2

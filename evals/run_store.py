@@ -204,7 +204,6 @@ def _read_rows(path: Path, form: type[Row]) -> Iterator[Row]:
 
 
 def _usage_of(call: RecordedCall) -> Usage:
-    """Return the usage of a call and all failed attempts; unknown values stay unknown."""
     usage = NO_USAGE
     if call.answer is not None:
         usage = Usage.model_validate(call.answer["result"]["usage"])

@@ -329,7 +329,6 @@ def _ledger_of(budget: CallBudget, cap: Amount) -> Ledger:
 
 
 def _forget_idle() -> None:
-    """Forget the least recently used ledgers, except those with running calls."""
     idle = [debate for debate, ledger in _unopened.items() if not ledger.is_used]
     for debate in idle[: max(0, len(_unopened) + 1 - _MOST_LEDGERS)]:
         del _unopened[debate]

@@ -166,7 +166,6 @@ def _read_dotenv(path: Path) -> tuple[dict[str, str], list[str]]:
 
 
 def _is_text(value: str) -> bool:
-    """Return whether the environment can hold the value, which may have several lines."""
     return "".join(value.split()).isprintable()
 
 

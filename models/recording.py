@@ -215,7 +215,6 @@ def _hash(messages: Sequence[BaseMessage], marks: Sequence[str]) -> str:
 
 
 def _pairs(marks: Sequence[str]) -> list[tuple[str, str]]:
-    """Pair each nonce with a placeholder of the same length."""
     given = [(mark, chr(_FIRST_PLACEHOLDER + number)) for number, mark in enumerate(marks)]
     return [(mark, sign * len(mark)) for mark, sign in given if mark]
 

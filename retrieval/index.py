@@ -293,7 +293,7 @@ def _save(folder: Path, index: Any, model: str, entries: Mapping[str, str]) -> N
 
 
 def _tidy(folder: Path, current: set[str]) -> None:
-    """Remove old files, except recent ones that other processes may still use."""
+    """Remove old files, but keep recent files that other processes may still use."""
     for left in folder.iterdir():
         with contextlib.suppress(OSError):
             if left.name not in current and time.time() - left.stat().st_mtime > _OLD:

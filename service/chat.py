@@ -158,7 +158,6 @@ def _start_of(asked: ChatRequest) -> Start:
 
 
 def _question(messages: list[ChatMessage]) -> str:
-    """Return the last message, followed by the earlier conversation."""
     *earlier, last = messages
     if last.role != "user":
         raise Refused(422, "invalid", "The last message must come from the user.")
@@ -226,7 +225,6 @@ def _head(debate: StoredDebate, asked: ChatRequest, kind: str) -> dict[str, Any]
 
 
 def _answer(record: DebateRecord) -> str:
-    """Return the answer, with any warnings above it."""
     cautions = [f"> {each}" for each in record.warnings]
     return "\n\n".join(filter(None, ["\n>\n".join(cautions), record.final_answer]))
 

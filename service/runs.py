@@ -328,7 +328,6 @@ async def _end(tasks: set[asyncio.Task[StoredDebate | None]]) -> None:
 
 
 def _is_left(run: Run) -> bool:
-    """Return whether the service, not a user, stopped the debate."""
     if run.task.cancelled():
         return True
     ended = run.task.result()

@@ -136,7 +136,7 @@ def own_settings(options: ServiceOptions, protocol: str) -> DebateSettings:
 
 
 def is_allowed(model: str, options: ServiceOptions, own: DebateSettings) -> bool:
-    """Return whether clients may choose a model, because the operator allows or uses the model."""
+    """Return whether a model is open to clients: allowed or already used by the operator."""
     patterns = options.allowed_models
     is_own = model == HUMAN or model in _models_in(own)
     return is_own or any(fnmatchcase(model, each) for each in patterns)

@@ -174,7 +174,6 @@ class _Session:
 def _shown_results(
     store: RunStore, items: Sequence[DataItem], arms: Sequence[str]
 ) -> dict[tuple[str, str], EvalResult]:
-    """Return only the results of these items and arms."""
     wanted = {(each.key, arm) for each in items for arm in arms}
     return {key: result for key, result in store.results.items() if key in wanted}
 

@@ -1,4 +1,4 @@
-"""`contend estimate`, with the options of `contend ask` that make sense here."""
+"""Options of `contend estimate`, taken from `contend ask`."""
 
 import inspect
 from typing import Annotated, Any, get_type_hints

@@ -117,5 +117,4 @@ def rows_gained(widths: Iterable[int], width: int) -> int:
 
 
 def _reflows() -> bool:
-    """Return whether the terminal rewraps lines when resized, as nearly all terminals do."""
     return "XTERM_VERSION" not in os.environ and os.environ.get("TERM") != "linux"

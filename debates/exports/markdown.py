@@ -71,7 +71,6 @@ def _in_short(record: Mapping[str, Any]) -> str:
 
 
 def _contents(sections: Iterable[str]) -> str:
-    """Return links to all sections, with the anchors that renderers derive from titles."""
     titles = (found[1] for each in sections if (found := _TITLE.match(each)))
     links = (
         f"[{each}](#{_NOT_IN_ANCHORS.sub('', each.lower().replace(' ', '-'))})" for each in titles
@@ -104,7 +103,6 @@ def _head(debate: StoredDebate) -> str:
 
 
 def _fenced(text: str) -> str:
-    """Return the text as a code block with a fence longer than any fence in the text."""
     fence = "```"
     while fence in text:
         fence += "`"

@@ -86,7 +86,6 @@ def _find_tagged(reply: str, tag: str) -> list[_Tagged]:
 
 
 def _decode(reply: str, start: int) -> tuple[dict[str, Any], int]:
-    """Decode the object that starts here; return the object and its end, or 0 if there is none."""
     try:
         data, length = _DECODER.raw_decode(reply[start : start + _LONGEST])
     except (ValueError, RecursionError):

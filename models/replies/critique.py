@@ -134,7 +134,6 @@ def assessment_from_report(
 
 
 def _none_critical(points: tuple[Point, ...], speech: str) -> bool:
-    """Return whether neither the list nor the text has an open critical objection."""
     critical = [point for point in points if point.severity == "critical"]
     settled = all(point.status == "resolved" for point in critical)
     return settled and not _leaves_out_critical(points, speech)

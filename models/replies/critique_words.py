@@ -124,7 +124,6 @@ def _may_close(before: Line) -> bool:
 
 
 def _score(lines: list[Line]) -> tuple[float | None, bool]:
-    """Return the only stated score, if any, and whether other text resembles a score."""
     own = [line.text for line in lines if line.own and not line.nested]
     scores = {score for text in own for score in _stated_scores(text)}
     vague = len(scores) != 1 and any(_SOME_SCORE.search(text) for text in own)

@@ -176,7 +176,6 @@ class StageBlock(BaseModel):
     @field_validator("scores", mode="before")
     @classmethod
     def _drop_unreadable(cls, given: object) -> object:
-        """Drop unreadable scores, and keep all others."""
         return [each for each in given if _has_marks(each)] if isinstance(given, list) else given
 
     def marks(self, shown: Sequence[str]) -> tuple[StatementScores, ...]:

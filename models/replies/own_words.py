@@ -112,7 +112,6 @@ def _introduces_others(text: str) -> bool:
 
 
 def _is_about(others: re.Pattern[str], sentence: str) -> bool:
-    """Return whether the sentence reports other people's words or findings."""
     found = others.search(sentence)
     return found is not None and not _OWN_VOICE.search(sentence[: found.start()])
 

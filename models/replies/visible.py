@@ -169,7 +169,6 @@ class _Splitter:
         return rest[0] == "\n" if rest else _is_open_end(text, at)
 
     def _begin(self, text: str, at: int) -> int:
-        """Hold text back from here on; return the start of the block's content."""
         self._kind = _SIGNS[text[at]]
         opening = {"thinking": _OPEN, "fence": _FENCE, "object": ""}[self._kind]
         self._held, self._tail, self._depth = [opening], "", 0

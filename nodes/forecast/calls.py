@@ -90,7 +90,7 @@ async def speak(
 
 
 def _from_old_form(stored: Mapping[str, Any], seat: Seat) -> StoredTurn:
-    """Convert a result stored by release 0.1."""
+    """Convert a result from release 0.1."""
     why = stored["why"].removeprefix(f"{seat.name} ({seat.model}): ")
     failure = ModelFailed(seat.name, seat.model, stored["what"], why)
     failure.degraded = stored["degraded"]

@@ -75,7 +75,6 @@ def _open(state: DebateState) -> list[ScoredArgument]:
 
 
 def _argued_once(state: DebateState, given_up: list[str]) -> list[ScoredArgument]:
-    """Return this round's arguments that may get a second version but have none yet."""
     said = of_round(all_arguments(state), state["round"])
     versions = [each.role for each in said]
     return [

@@ -64,7 +64,6 @@ def _topic_words(topic: str) -> tuple[str, ...]:
 
 
 def _by_topic(kept: Arguments, dispute: Dispute) -> Disagreement:
-    """Build the disagreement about a topic, with the latest point of each role as the position."""
     latest = {each.role: each for each in kept if each.point_id in dispute.points}
     positions = tuple(_position(each, each.reading.point) for each in latest.values())
     return Disagreement(topic=dispute.topic, positions=positions, resolved=dispute.resolved)
@@ -91,7 +90,6 @@ def _by_outcome(kept: Arguments, outcome: Outcome) -> Disagreement:
 
 
 def _position(said: ScoredArgument, stance: str) -> Position:
-    """Build a position; the strength is confidence times score, if both are available."""
     confidence, score = said.reading.stated.confidence, said.composite
     known = [each for each in (confidence, score) if each is not None]
     strength = math.prod(known) if known else None
@@ -117,7 +115,6 @@ def _are_apart(said: Arguments, outcome: str) -> bool:
 
 
 def _ends(said: Arguments, outcome: str) -> tuple[ScoredArgument, ScoredArgument]:
-    """Return the arguments with the lowest and the highest probability for the outcome."""
     stating = [each for each in said if _states(each, outcome)]
     return (
         min(stating, key=lambda each: _given(each, outcome)),

@@ -35,7 +35,6 @@ def read_distribution(raw: Distribution, outcomes: Sequence[str]) -> dict[str, f
 
 
 def _as_fractions(values: Distribution, *, whole: bool) -> dict[str, float] | None:
-    """Read values as fractions, otherwise as percentages; return None if neither is clear."""
     if _fits(values, whole=whole):
         return dict(values)
     fitting = [each for each in _with_percentages(values, whole=whole) if _fits(each, whole=whole)]

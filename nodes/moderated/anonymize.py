@@ -53,7 +53,6 @@ def without_names(text: str, labels: Mapping[str, str]) -> str:
 
 
 def _names_in(names: Sequence[str]) -> re.Pattern[str]:
-    """Return a pattern that matches the names as whole words, with one group per name."""
     each = (f"({_pattern(name)})" for name in names)
     letter = r"[^\W_]"  # an underscore may be emphasis markup
     before, after = rf"(?<!{letter})(?<!{letter}-)", rf"(?!{letter}|-{letter})"

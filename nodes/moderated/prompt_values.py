@@ -251,7 +251,6 @@ def _requested(prompt: ModeratedPrompt) -> str:
 
 
 def _rebutted(prompt: ModeratedPrompt) -> str | None:
-    """Return the side that the next turn must rebut; None if the speaker may choose."""
     due = prompt.state.get("programme", [])[1:2]
     return due[0].to if due else None
 

@@ -129,7 +129,6 @@ def whole_sentences(text: str) -> str:
 
 
 def _last_sentence_end(text: str, characters: int) -> int:
-    """Return the end of the last whole sentence within this many characters, or 0."""
     found = _SENTENCE_END.finditer(text, 0, characters)
     return max((each.end() for each in found if _ends_sentence(text, each)), default=0)
 

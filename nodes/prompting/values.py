@@ -287,7 +287,6 @@ def _templates(chosen: Sequence[TemplateUse], data: Callable[[str, str], str]) -
 
 
 def _passages(passages: Sequence[Passage], data: Callable[[str, str], str], *, bare: bool) -> str:
-    """List passages, with rules for quoting unless `bare`."""
     if not passages:
         return ""
     in_order = sorted(passages, key=lambda each: (each.document, each.page))

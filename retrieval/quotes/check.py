@@ -223,7 +223,7 @@ def _index(numbers: tuple[int, ...], texts: Sequence[str]) -> _DocumentWords:
 
 
 def _with_whole_words(pages: list[str]) -> list[str]:
-    """Move the end of a word hyphenated across pages to the page where the word begins."""
+    """Move the second half of a word split across pages to the page with the first half."""
     for nth in range(1, len(pages)):
         broken = _BROKEN_OFF.fullmatch(pages[nth - 1].rstrip()[-2:])
         rest = _REST_OF_WORD.match(pages[nth]) if broken else None

@@ -203,7 +203,6 @@ def _citation_start(text: str, at: int) -> int:
 
 
 def _citations(text: str, documents: Collection[str]) -> Citations:
-    """Return the citations by offset, ignoring footnotes, times and links."""
     found: Citations = {}
     for each in _CITATION.finditer(text) if "[" in text else ():
         named = references(each.group(), documents)
