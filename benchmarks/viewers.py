@@ -67,7 +67,7 @@ def viewer_server(kind: str) -> Iterator[ViewerServer]:
 
 @dataclass
 class Viewer:
-    """Reads a stream on arrival, and parses the stream afterwards to avoid delays."""
+    """Stores a stream as fast as possible, and parses the stored data later."""
 
     parts: list[tuple[float, bytes]] = field(default_factory=list)
 

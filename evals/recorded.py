@@ -29,7 +29,7 @@ EQUAL_FAMILIES = ("gemini-1.5-flash-002", "Meta-Llama-3_1-70B-Instruct", "DeepSe
 
 @dataclass(frozen=True)
 class AnsweredQuestion:
-    """A question for every panel model; an unreadable answer is None."""
+    """A question, with the answer of every panel model; an unreadable answer is None."""
 
     truth: str
     answers: tuple[str | None, ...]

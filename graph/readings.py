@@ -43,7 +43,7 @@ class PointReview(Value):
 
 
 class TrackedPoint(Point):
-    """An objection, from the round that raised it to the round that settled it."""
+    """An objection with its whole history."""
 
     round_raised: int
     raised_by: str

@@ -1,4 +1,4 @@
-"""Defines the record of a debate, as stored, shown as JSON and returned to Python."""
+"""Defines the record of a debate for the database, JSON output and the Python API."""
 
 from typing import Any, Literal
 

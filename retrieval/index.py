@@ -53,7 +53,7 @@ class Manifest(BaseModel):
 
     @property
     def vectors_name(self) -> str:
-        """Return a file name derived from the content, which differs for different vectors."""
+        """Return a file name derived from the content, unique to these vectors."""
         return f"vectors-{self.vectors_sha256[:16]}.faiss"
 
     @property
