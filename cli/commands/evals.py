@@ -164,10 +164,10 @@ def recorded(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Score voting and gating (debate only on disagreement) on recorded answers.
+    """Score voting and gating on recorded answers.
 
-    Also scores pooled probabilities. The recorded answers come from real models. Makes no model
-    calls.
+    With gating, models debate only the questions they disagree on. Also scores pooled
+    probabilities. The recorded answers come from real models. Makes no model calls.
     """
     from contend.cli.actions.evals import print_recorded  # slow to import
 
@@ -215,7 +215,10 @@ def judge(
 
 @app.command("signals")
 def signals(json: options.Json = False) -> int:
-    """Check that Contend parses typical model replies correctly. Makes no model calls."""
+    """Check that Contend parses typical model replies correctly.
+
+    Makes no model calls.
+    """
     from contend.cli.actions.evals import print_signals  # slow to import
 
     return print_signals(as_json=json)
