@@ -24,7 +24,7 @@ Would benefit from finetune: false
 
 
 def results() -> list[Result]:
-    """Compare the bytes per turn in the longest debate with those in the shortest."""
+    """Compare the bytes per turn in the longest debate with the bytes in the shortest debate."""
     register_speaker()
     per_turn = {turns: _bytes_of_debate(turns) / turns for turns in _TURNS}
     shown = ", ".join(f"{turns}: {size / 1024:.1f} KB" for turns, size in per_turn.items())
@@ -34,7 +34,6 @@ def results() -> list[Result]:
 
 
 def _bytes_of_debate(turns: int) -> int:
-    """Count the bytes the saver wrote for a debate with this many turns."""
     with data_home() as home, environment(CONTEND_HOME=str(home)):
         spoken = asyncio.run(_run((turns - 2) // 2))
         if spoken != turns:

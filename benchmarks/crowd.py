@@ -1,4 +1,4 @@
-"""Runs many debates at once in one process, and compares them with the bare client."""
+"""Runs many debates concurrently in one process, and compares them with the bare client."""
 
 import asyncio
 import json
@@ -32,7 +32,6 @@ _SECONDS_BETWEEN_LOOKS = 0.01
 
 
 def results() -> list[Result]:
-    """Measure each number of debates, in a process of its own for each client."""
     return [result for number in _DEBATES for result in _compare(number)]
 
 
@@ -74,7 +73,7 @@ def _measured(server: ModelProcess, who: str, number: int) -> dict[str, float]:
 
 
 async def _run(who: str, number: int) -> dict[str, float]:
-    """Run one debate, for imports and caches, and then all; return what it took."""
+    """Run one debate to warm up, and then all debates; return the measured times and memory."""
     if who == "ours":
         return await _run_debates(number)
     from openai import AsyncOpenAI
@@ -125,7 +124,7 @@ async def _watch(lags: list[float]) -> None:
 
 
 def _calls() -> list[Seen]:
-    """Return calls such as a debate makes: half a page from each model so far."""
+    """Return typical calls of a debate, with half a page of text from each earlier speaker."""
     sizes = [1] * _MODELS + [_MODELS] + [_MODELS + 1] * _MODELS + [_MODELS]
     sizes += [_MODELS + 1] * _MODELS + [_MODELS, 1]
     page = " ".join(f"word{n}" for n in range(200))

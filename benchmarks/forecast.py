@@ -1,9 +1,9 @@
 """Compares a forecast's wall-clock time with its critical path, and counts its tokens.
 
-Each score needs its argument. Each round needs all scores of the previous one, because weak
-arguments are replaced first. The judge's last argument needs the others' arguments, but not their
-scores. The verdict needs everything. The roles' calls take different times, so that unnecessary
-waiting shows up.
+Scoring needs the argument. Each round needs all scores of the previous round, because weak
+arguments are replaced first. The judge's last argument needs the other roles' arguments, but not
+the scores. The verdict needs everything. The roles' calls take different times, to reveal
+unnecessary waiting.
 """
 
 import asyncio
@@ -67,8 +67,8 @@ _REQUEST = {
 def results() -> list[Result]:
     """Return the ratio, then the tokens compared with the contract's budget.
 
-    The yardstick is the bare openai client, which makes the same calls, each as soon as possible,
-    on the same machine. The note gives the ratio to the server's own time.
+    The baseline is the bare openai client, which makes each of the same calls as soon as possible
+    on the same machine. The note gives the ratio to the time measured by the server.
     """
     ratios, strict = [], []
     with model_process("--panel", "--delay", str(SECONDS)) as server:
@@ -90,7 +90,7 @@ Chain = list[Seen]
 
 
 def parts(calls: Sequence[Seen]) -> list[list[Chain]]:
-    """Return the sequential parts of a forecast, each a set of independent chains."""
+    """Return the sequential parts of a forecast, which consist of independent chains."""
     found: list[list[Chain]] = []
     for number in range(1, ROUNDS + 1):
         chains = {role: _chain(calls, role, number) for role in ROLES}
@@ -113,7 +113,6 @@ def _longest(part: Sequence[Chain]) -> float:
 
 
 async def _replay(calls: Sequence[Seen]) -> None:
-    """Make the same calls with the bare client, each as early as possible."""
     from openai import AsyncOpenAI
 
     async with AsyncOpenAI(max_retries=0) as client:
@@ -183,7 +182,6 @@ def _counter() -> Callable[[str], int]:
 
 
 async def _forecast() -> None:
-    """Run a whole forecast with the default settings."""
     from langgraph.runtime import RunControl
 
     from contend.debates.prepare import PreparedDebate, write_debate

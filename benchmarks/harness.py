@@ -1,4 +1,4 @@
-"""Shared by the benchmarks: results, the model process, debates and the bare client."""
+"""Provides results, the model process, debates and the bare client to all benchmarks."""
 
 import asyncio
 import json
@@ -49,7 +49,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Seen:
-    """A call as seen by the model process, with times on this machine's clock."""
+    """A call as observed by the model process, with times on this machine's clock."""
 
     model: str
     messages: Any
@@ -59,7 +59,7 @@ class Seen:
 
 
 class ModelProcess:
-    """The model server in its own process, so that its work is not measured."""
+    """The model server in a separate process, so that its work is not measured."""
 
     def __init__(self, *options: str) -> None:
         self._process = subprocess.Popen(
@@ -72,7 +72,7 @@ class ModelProcess:
         self.url = self._line()
 
     def take_calls(self) -> list[Seen]:
-        """Return the calls made since the previous call of this method."""
+        """Return the calls since the previous call of this method."""
         self._pipe_in().write("calls\n")
         self._pipe_in().flush()
         return [Seen(**call) for call in json.loads(self._line())]
@@ -98,7 +98,7 @@ class ModelProcess:
 
 @contextmanager
 def model_process(*options: str) -> Iterator[ModelProcess]:
-    """Run a model process with its own data folder."""
+    """Run a model process with a separate data folder."""
     process = ModelProcess(*options)
     try:
         with data_home() as home, environment(CONTEND_HOME=str(home), **process.environment()):
@@ -125,7 +125,7 @@ def environment(**values: str) -> Iterator[None]:
 
 
 def settings(**changes: Any) -> dict[str, Any]:
-    """Return settings for a debate that runs all its rounds on the model process."""
+    """Return settings for a debate that runs the full number of rounds on the model process."""
     models = {f"{seat}_model": f"openai:{seat}" for seat in SEATS}
     calm = {"min_rounds": ROUNDS, "max_rounds": ROUNDS, "max_retries": 0, "templates": False}
     return {**models, **calm, **changes}
@@ -147,7 +147,7 @@ async def debate_in(
     chosen: "DebateSettings | None" = None,
     watch: "Watch | None" = None,
 ) -> None:
-    """Run one whole debate whose record is kept among others."""
+    """Run one whole debate, and store the record next to existing records."""
     from langgraph.runtime import RunControl
 
     from contend.debates.prepare import PreparedDebate, write_debate
@@ -163,7 +163,7 @@ async def debate_in(
 
 
 async def replay(calls: list[Seen]) -> None:
-    """Make the same calls with the bare openai client, one after another."""
+    """Make the same calls in sequence with the bare openai client."""
     await replay_steps([[call] for call in calls])
 
 
@@ -181,7 +181,7 @@ async def replay_steps(steps: Sequence[Sequence[Seen]]) -> list[float]:
 
 
 async def replay_by_hand(calls: list[Seen]) -> None:
-    """Make the same calls one after another with aiohttp, and parse every event."""
+    """Make the same calls in sequence with aiohttp, and parse every event."""
     import aiohttp
     import orjson
 
@@ -197,7 +197,7 @@ async def replay_by_hand(calls: list[Seen]) -> None:
 
 
 def in_steps(calls: list[Seen], sizes: Sequence[int]) -> list[list[Seen]]:
-    """Group calls into steps; raise an error if the number of calls is not as planned."""
+    """Group calls into steps; raise an error if the number of calls is wrong."""
     if len(calls) != sum(sizes):
         raise RuntimeError(f"the debate made {len(calls)} calls, not {sum(sizes)}")
     left = iter(calls)
@@ -216,7 +216,7 @@ async def ask_again(client: Any, call: Seen) -> None:
 
 
 def measured(clock: Callable[[], float], work: Callable[[], Any]) -> float:
-    """Measure a coroutine, including the event loop."""
+    """Measure the time of a coroutine, including the event loop."""
     began = clock()
     asyncio.run(work())
     return clock() - began
@@ -232,7 +232,7 @@ def cpu(work: Callable[[], Any]) -> float:
 
 
 def link_embedding_weights(home: Path) -> None:
-    """Link the built-in embedding model into a data folder; download it once per checkout."""
+    """Link the built-in embedding model into a data folder; download once per checkout."""
     from contend.models.providers.weights import DEFAULT_EMBEDDING, EMBEDDINGS, is_pulled, pull
 
     kept = REPOSITORY / ".cache" / "home"

@@ -18,8 +18,8 @@ def results() -> list[Result]:
 def _result(seconds: float, runs: int) -> Result:
     """Return the median ratio of a debate's time to the bare client's time for the same calls.
 
-    The yardstick is the bare client and not the server's clock, because a busy machine slows down
-    both alike. The note gives the ratio to the server's own time.
+    The baseline is the bare client, because a busy machine slows down the debate and the client
+    equally. The note gives the ratio to the time measured by the server.
     """
     ratios, strict = [], []
     with model_process(*pace(seconds)) as server:
@@ -36,7 +36,7 @@ def _result(seconds: float, runs: int) -> Result:
 
 
 def pace(seconds: float) -> list[str]:
-    """Return options that spend half of each call before the first token, as hosted models do."""
+    """Return options that spend half of each call before the first token, like hosted models."""
     tokens = round(seconds * _TOKENS_PER_SECOND)
     rest = seconds / 2
     return ["--tokens", str(tokens), "--delay", str(rest), "--chunk-delay", str(rest / tokens)]

@@ -1,4 +1,4 @@
-"""Compares scrolling through 200 long turns with scrolling a static page with the same text."""
+"""Compares scrolling through 200 long turns with scrolling through a static page of the text."""
 
 import json
 import shutil

@@ -31,7 +31,7 @@ _CLAIMS: dict[str, object] = {"claims": [f"Claim number {n} is so." for n in (1,
 
 
 def speaker(tokens: int, delay: float, chunk_delay: float, *, keeps_pace: bool = False) -> Script:
-    """Script a debate in which nobody concedes, so that it uses all its rounds."""
+    """Script a debate without concessions, so that the debate uses all rounds."""
     words = " ".join(f"word{n}" for n in range(tokens))
 
     def speak(request: Request) -> Reply:
@@ -44,7 +44,7 @@ def speaker(tokens: int, delay: float, chunk_delay: float, *, keeps_pace: bool =
 
 
 def marked(script: Script) -> Script:
-    """Begin every reply with a hash of its request."""
+    """Begin every reply with a hash of the request."""
 
     def speak(request: Request) -> Reply:
         reply = script(request)
@@ -56,7 +56,7 @@ def marked(script: Script) -> Script:
 
 
 def _decision(request: Request) -> dict[str, object] | None:
-    """Return the decision for a request; in a moderated debate every statement has three claims."""
+    """Return the decision for a request, with three claims per statement in a moderated debate."""
     if request.model == "floor":
         what = part_of(request)
         return _CLAIMS if what == "claims" else decided(what, request)

@@ -34,12 +34,11 @@ _STEPS = [*_STATEMENT * 2, *_STATEMENT * 4, 1, *_STATEMENT * 2, 1, 6, 1]
 
 
 def results() -> list[Result]:
-    """Check that independent calls overlap and that the folder costs little."""
+    """Check that independent calls overlap and that writing the folder costs little."""
     return [_critical_path(), _folder()]
 
 
 def _settings() -> Any:
-    """Return settings with two sides, one round and three claims per statement."""
     from contend.graph.settings import ModeratedSettings
 
     roles = ("advocate", "moderator", "fact_checker", "judge")
@@ -51,7 +50,6 @@ def _settings() -> Any:
 
 
 def _critical_path() -> Result:
-    """Compare a debate with the bare client making the same calls."""
     ratios: list[float] = []
     with model_process(*pace(_SECONDS_A_CALL)) as server:
         chosen = _settings()
@@ -69,7 +67,6 @@ def _critical_path() -> Result:
 
 
 def _folder() -> Result:
-    """Measure every folder update in a debate with many turns."""
     from contend.debates.exports.folder import Folder, FolderState
     from contend.graph.protocols.base import strategy_for
 
@@ -89,7 +86,6 @@ def _folder() -> Result:
 
 
 def _bare_write(home: Path) -> float:
-    """Measure one atomic file write; a folder update consists of two."""
     began = time.perf_counter()
     fresh = home / "bare.new"
     fresh.write_text("word " * _WORDS)

@@ -1,4 +1,4 @@
-"""Scripted answers for a forecasting panel, with arguments of the requested length."""
+"""Scripts answers for a forecasting panel, with arguments of the requested length."""
 
 import json
 import re
@@ -39,7 +39,7 @@ def panel(delay: float) -> Script:
 
 
 def _pace(request: Request) -> float:
-    """Score slow arguments quickly and fast arguments slowly, so that needless waiting shows up."""
+    """Score slow arguments quickly and fast arguments slowly, to reveal needless waiting."""
     if scored := re.search(r"The (\w+)'s argument of round", request.user):
         return 2 - _PACE[scored[1]]
     role = re.search(r"You are the (\w+) of", request.system)

@@ -1,4 +1,4 @@
-"""Compares parallel seats with their slowest call, and measures how cacheable prompts are."""
+"""Compares parallel seats with the slowest call, and measures how cacheable prompts are."""
 
 import asyncio
 import json
@@ -66,7 +66,7 @@ class _Stopwatch:
 
 
 def _first_round(server: ModelProcess) -> Result:
-    """Measure round 1 from its first to its last event."""
+    """Measure the time from the first to the last event of round 1."""
     ratios, chosen = _Ratios(), _forum(_SEATS, 1, judge_mode="display_only")
     asyncio.run(debate(chosen))  # imports and caches
     server.take_calls()
@@ -95,8 +95,8 @@ def _checks(server: ModelProcess) -> Result:
 class _Ratios:
     """Ratios of the time for a step to the time for its calls.
 
-    The yardstick is the bare client, which makes the same calls at once and takes as long as the
-    slowest. The note has a stricter ratio: to the slowest call by the server's own clock.
+    The baseline is the bare client, which makes the same calls concurrently. The note gives a
+    stricter ratio, to the slowest call measured by the server.
     """
 
     def __init__(self) -> None:
@@ -118,7 +118,7 @@ def _slowest(calls: Iterable[Seen]) -> float:
 
 
 def _refining(server: ModelProcess) -> Result:
-    """Compare a refine debate with its critical path: the slowest call in every step."""
+    """Compare a refine debate with its critical path, which is the slowest call of every step."""
     ratios, strict = [], []
     chosen = refine_settings(_REFINERS, 2)
     for _ in range(_RUNS):
@@ -133,7 +133,7 @@ def _refining(server: ModelProcess) -> Result:
 
 
 def _prompts(server: ModelProcess, name: str, settings_of: Any) -> Result:
-    """Measure how prompts grow with the number of rounds, and how much a provider can cache."""
+    """Measure the growth of prompts with each round, and the share that a provider can cache."""
     shown, share = [], 0.0
     for rounds in _GROWING:
         asyncio.run(debate(settings_of(_DEBATERS, rounds)))
@@ -149,7 +149,7 @@ def _prompts(server: ModelProcess, name: str, settings_of: Any) -> Result:
 
 
 def _sent_and_known(calls: Sequence[Seen]) -> tuple[int, int]:
-    """Return the total size of the prompts, and of prefixes that the model has seen before."""
+    """Return the total size of the prompts, and of prefixes that the model has already received."""
     before: dict[str, list[bytes]] = {}
     sent = known = 0
     for call in calls:
@@ -184,14 +184,14 @@ def _forum(seats: int, rounds: int, **changes: Any) -> "DebateSettings":
 
 
 def refine_settings(seats: int, rounds: int) -> "DebateSettings":
-    """Return settings for a refine debate that runs all its rounds."""
+    """Return settings for a refine debate that runs the full number of rounds."""
     from contend.graph.settings import RefineSettings
 
     return RefineSettings.model_validate(_table(seats) | {"max_debate_rounds": rounds})
 
 
 def _table(seats: int) -> dict[str, Any]:
-    """Return settings in which every seat has its own model, to track prefixes by seat."""
+    """Return settings with a separate model for every seat, to track prefixes by seat."""
     given = [{"name": f"Seat {n}", "model": f"openai:seat-{n}"} for n in range(1, seats + 1)]
     calm = {"max_retries": 0, "templates": False, "embedding_model": "embedded:minilm-l6"}
     return {"seats": given, "judge_model": "openai:judge", **calm}

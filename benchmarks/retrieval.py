@@ -1,4 +1,4 @@
-"""Measures search compared with bare FAISS, the retrieve step, and opening the library."""
+"""Compares search with bare FAISS, and measures the retrieve step and opening the library."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _MILLION = 1_000_000
 
 
 def results() -> list[Result]:
-    """Run all measurements except the slow one, `million`."""
+    """Run all measurements except `million`, which is slow."""
     steps = [_step(_SMALL, STEP_LIMIT), _step(_LARGE)]
     return [*_searching(1_000)[0], *_searching(100_000)[0], *steps, *_opening()]
 
@@ -146,7 +146,6 @@ def _timed(work: Callable[[], object]) -> float:
 
 
 def _step(templates: int, limit: float = math.inf) -> Result:
-    """Measure template search without the embedding call."""
     with data_home() as home, environment(CONTEND_HOME=str(home)):
         _say(f"making a library of {templates:,} templates")
         lines = _write_templates(home, templates)
@@ -156,7 +155,7 @@ def _step(templates: int, limit: float = math.inf) -> Result:
 
 
 def _write_templates(home: Path, count: int) -> int:
-    """Fill the library with templates that have as many lines as built-in ones."""
+    """Fill the library with templates that have as many lines as built-in templates."""
     from contend.retrieval.templates import shipped_templates, user_folder
 
     shipped = shipped_templates()
@@ -199,7 +198,7 @@ async def _find_all(templates: int) -> tuple[float, int]:
 
 
 def _register_vectors() -> Any:
-    """Register an embedding model that has precomputed vectors and measures its own time."""
+    """Register an embedding model with precomputed vectors that measures its own time."""
     from langchain_core.embeddings import Embeddings
 
     from contend.models.providers.registry import Opened, Provider, register
@@ -253,7 +252,7 @@ print(json.dumps([ended - imported, ended - began, opened.index.embedded]))
 
 
 def _opening() -> list[Result]:
-    """Measure opening the built-in library with its index on disk, each time in a new process."""
+    """Measure opening the built-in library with a stored index, in a new process each time."""
     with data_home() as home, environment(CONTEND_HOME=str(home)):
         link_embedding_weights(home)
         _say("indexing the shipped library")
@@ -279,7 +278,7 @@ def _opening() -> list[Result]:
 
 
 def _open_library(*arguments: str) -> tuple[float, float, int]:
-    """Return the seconds without and with imports, and how many texts were embedded."""
+    """Return the seconds without and with imports, and the number of embedded texts."""
     command = [sys.executable, "-W", "ignore", "-c", _OPEN, *arguments]
     done = subprocess.run(command, cwd=REPOSITORY, check=False, capture_output=True, text=True)
     if done.returncode != 0:

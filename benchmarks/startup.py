@@ -49,7 +49,6 @@ def _timed(*arguments: str) -> float:
 
 
 def _first_call(server: ModelProcess, *, templates: bool) -> float:
-    """Measure the time from process start to the first chat request."""
     chosen = settings(min_rounds=1, templates=templates)
     options = [f"--set={name}={value}" for name, value in chosen.items()]
     began = time.monotonic()

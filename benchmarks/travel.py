@@ -26,7 +26,7 @@ _CALL = 1.0
 
 
 def results() -> list[Result]:
-    """Measure a debate of 50 turns of 4 KB, and one with simulated delays."""
+    """Measure a debate of 50 turns of 4 KB, and a debate with simulated delays."""
     register_speaker()
     with data_home() as home, environment(CONTEND_HOME=str(home)):
         stored = asyncio.run(_long_debate())
@@ -100,7 +100,7 @@ def _fork(home: Path, stored: "StoredDebate") -> list[Result]:
 
 
 def _recording() -> Result:
-    """Compare debates with and without recording, run alternately."""
+    """Compare alternating debates with and without recording."""
     with model_process(*pace(_CALL)):
         wall(debate)  # imports and caches
         pairs = [(wall(debate), _without_recording()) for _ in range(_RUNS)]
@@ -123,7 +123,7 @@ def _opened() -> "AbstractContextManager[Repository]":
 
 
 def _bytes(home: Path) -> int:
-    """Return the bytes in use, without free pages."""
+    """Return the number of bytes in use, without free pages."""
     with sqlite3.connect(home / "contend.db") as database:
         database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         (pages, free, size) = (

@@ -36,7 +36,7 @@ _PAGE = Path(__file__).parents[1] / "service" / "web"
 
 
 class SimulatedChat(BaseChatModel):
-    """A model whose tokens are the current time, so that viewers know each token's age."""
+    """A model whose tokens are timestamps, so that viewers can compute each token's age."""
 
     part: str
 
@@ -97,7 +97,7 @@ def make_service() -> Any:
 
 
 class BareDebate:
-    """Makes the same calls one after another, and keeps the grouped tokens in memory."""
+    """Makes the same calls in sequence, and keeps the grouped tokens in memory."""
 
     def __init__(self) -> None:
         self.events: list[bytes] = []
@@ -137,7 +137,7 @@ class BareDebate:
 
 
 def make_bare() -> Starlette:
-    """Return a Starlette app that only runs the same calls."""
+    """Return a minimal Starlette app that runs the same calls."""
     debates: list[BareDebate] = []
 
     async def start(_: Request) -> JSONResponse:
@@ -164,7 +164,6 @@ def make_bare() -> Starlette:
 
 
 def _report() -> None:
-    """For each line on stdin, print this process's CPU time and memory."""
     for _ in sys.stdin:
         pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
         print(json.dumps({"cpu": time.process_time(), "mb": pages * 4096 / 1e6}), flush=True)

@@ -44,7 +44,7 @@ class ViewerServer:
         self.port = int(self._process.stdout.readline())
 
     def used(self) -> dict[str, float]:
-        """Return the CPU seconds and megabytes the process has used."""
+        """Return the CPU seconds and megabytes that the process has used."""
         self._process.stdin.write("\n")
         self._process.stdin.flush()
         found: dict[str, float] = json.loads(self._process.stdout.readline())
@@ -67,7 +67,7 @@ def viewer_server(kind: str) -> Iterator[ViewerServer]:
 
 @dataclass
 class Viewer:
-    """Reads a stream as fast as it arrives; parses it later, so as not to slow it down."""
+    """Stores a stream as fast as possible, and parses the stored data later."""
 
     parts: list[tuple[float, bytes]] = field(default_factory=list)
 
@@ -81,7 +81,7 @@ class Viewer:
         writer.close()
 
     def events(self) -> list[tuple[float, dict[str, Any]]]:
-        """Return the events with their arrival times."""
+        """Return the events with arrival times."""
         found: list[tuple[float, dict[str, Any]]] = []
         rest = b""
         for at, part in self.parts:
@@ -155,7 +155,6 @@ def _ages(at: float, event: dict[str, Any]) -> list[float]:
 
 
 def _check(lists: Sequence[list[dict[str, Any]]]) -> None:
-    """Raise an error if a viewer missed or repeated an event, or got events out of order."""
     numbers = [event["seq"] for event in lists[0]]
     if numbers != sorted(set(numbers)) or any(seen != lists[0] for seen in lists):
         raise RuntimeError("a viewer did not see every event once and in order")
@@ -200,7 +199,7 @@ def _compare(what: str, debates: int, viewers: int) -> list[Result]:
 
 
 def _stalled() -> Result:
-    """Connect viewers that never read; check that the debate ends and frees their memory."""
+    """Connect viewers that never read; check that the debate ends and frees all viewers' memory."""
     with viewer_server("service") as server:
         asyncio.run(_load(server, 1, 20))
         before = server.used()["mb"]
@@ -248,7 +247,7 @@ def _wire() -> Result:
 
 
 def _first_paint() -> list[Result]:
-    """Compare the first paint of the web page with a static file's, if there is a browser."""
+    """Compare the first paint of the web page and a static file, if a browser is available."""
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if chromium is None:
         print("No Chromium, so the first paint is not measured.", file=sys.stderr)
@@ -270,7 +269,6 @@ def _first_paint() -> list[Result]:
 
 
 def _paint(browser: Any, port: int) -> float:
-    """Return the milliseconds to the first paint, in a browser with an empty cache."""
     page = browser.new_context().new_page()
     page.goto(f"http://127.0.0.1:{port}/")
     painted: float = page.evaluate(_FIRST_PAINT)

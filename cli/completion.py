@@ -1,4 +1,4 @@
-"""Shell completion. It loads no model packages, and offers nothing if it fails."""
+"""Offers shell completions without loading model packages; offers nothing after an error."""
 
 import os
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ def complete_debate(incomplete: str) -> list[Choice]:
 
 
 def complete_model(incomplete: str) -> list[Choice]:
-    """Offer models that can be used now (Ollama, built-in, with a key) and models used before."""
+    """Offer usable models (Ollama, built-in, with a key) and models from earlier debates."""
     found: dict[str, str] = {}
     for spec, about in (*_usable(), *_used()):
         found.setdefault(spec, about)

@@ -53,7 +53,6 @@ def print_skipped(damaged: DamagedDebate) -> None:
 
 
 def is_empty() -> bool:
-    """Return whether there is no database file yet."""
     return not is_on_server() and not (data_home() / "contend.db").exists()
 
 

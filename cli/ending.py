@@ -1,4 +1,4 @@
-"""Ends the process without waiting for its threads, after the user has pressed Ctrl-C twice."""
+"""Ends the process without waiting for threads, after the user has pressed Ctrl-C twice."""
 
 import os
 import sys
@@ -13,7 +13,7 @@ _insisted = threading.Event()
 
 
 def abandon_threads() -> None:
-    """Make `exit_process` skip waiting for threads, because llama.cpp may block for long."""
+    """Let `exit_process` skip waiting for threads, because llama.cpp may block for a long time."""
     _insisted.set()
 
 

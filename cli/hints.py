@@ -1,4 +1,4 @@
-"""Explains what is wrong with a command line, and what to do next."""
+"""Explains mistakes in a command line and suggests what to do next."""
 
 import difflib
 import json
@@ -76,7 +76,7 @@ _MISSING = {
 
 
 def explain_usage(error: Any, arguments: list[str], command: str) -> str:
-    """Explain what is wrong with the command line, and what to do instead."""
+    """Explain a mistake in the command line, and suggest a correction."""
     said = str(error.format_message())
     if hint := _offer_ask(said, arguments) or _offer_command(error, said):
         return hint
@@ -88,7 +88,7 @@ def explain_usage(error: Any, arguments: list[str], command: str) -> str:
 
 
 def _offer_ask(said: str, arguments: list[str]) -> str:
-    """Explain how to ask a question, if the user gave one in place of a command."""
+    """Return a suggestion to use `contend ask`, if the user typed a question without a command."""
     if not said.startswith("No such command"):
         return ""
     words = [each for each in arguments if not each.startswith("-")]

@@ -61,8 +61,6 @@ _GROUPS = {
 
 
 class _GroupedCommands(TyperGroup):
-    """Lists the commands in groups, by purpose."""
-
     def format_commands(self, _: Any, formatter: Any) -> None:
         grouped = {name for names in _GROUPS.values() for name in names}
         others = tuple(name for name in self.commands if name not in grouped)
@@ -91,7 +89,7 @@ app.command("estimate", short_help="Estimate the calls, tokens and cost of a deb
 app.command("demo")(demo)
 app.command("list")(list_debates)
 app.command("show")(show_debate)
-app.command("stats", short_help="Summarize ratings, scores, and what debating changed.")(stats)
+app.command("stats", short_help="Summarize the ratings and scores of all debates.")(stats)
 app.command("open", short_help="Open a debate in the browser.")(open_debate)
 app.command("rate")(rate)
 app.command("rename", short_help="Give a debate a title.")(rename)
@@ -142,7 +140,7 @@ def root(
         bool, typer.Option("--debug", help="Show a full traceback on error.")
     ] = False,
 ) -> None:
-    """Print the help if no command is given; the two flags are read elsewhere."""
+    """Print the help if no command is given; other code reads the two flags."""
     show_help(context)
 
 
@@ -245,7 +243,6 @@ def _refuse(message: str, code: int, *, debug: bool) -> int:
 
 
 def _flush() -> None:
-    """Flush both streams; ignore a pipe that its reader has closed."""
     from contend.cli.view.console import silence
 
     for stream in (sys.stdout, sys.stderr):

@@ -1,4 +1,4 @@
-"""Signals that ask a running command to stop."""
+"""Handles signals that ask a running command to stop."""
 
 import asyncio
 import signal

@@ -5,7 +5,7 @@
     record = contend.ask("Should we rewrite it in Rust?", model="openai:gpt-5-mini")
     print(record.final_answer)
 
-Importing this module is cheap, because everything in it is loaded on first use.
+Importing this module is fast, because its contents are loaded on first use.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""`python -m contend` is the `contend` command."""
+"""Makes `python -m contend` run the `contend` command."""
 
 from contend.cli.main import main
 

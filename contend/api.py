@@ -63,9 +63,9 @@ def judge(model: str | None = None, **more: Any) -> Participant:
 
 
 class Debate:
-    """One debate. It starts when you first call `result()` or iterate over it.
+    """One debate, which starts at the first call of `result()` or the first iteration.
 
-    `async for event in debate` yields its events until it is done, pauses or fails.
+    `async for event in debate` yields events until the debate is done, pauses or fails.
     """
 
     def __init__(self, draft: prepare.DebateDraft, request: DebateRequest | None = None) -> None:
@@ -80,11 +80,11 @@ class Debate:
 
     @property
     def id(self) -> str | None:
-        """The debate's id, as used by `contend show`; None before the debate has started."""
+        """Return the debate's id, as used by `contend show`; None before the debate has started."""
         return self._stored.id if self._stored else None
 
     async def result(self) -> DebateRecord:
-        """Run until the debate is done, pauses or fails; the record's `status` says which."""
+        """Run until the debate is done, pauses or fails; `status` in the record shows which."""
         return await self._started()
 
     async def __aiter__(self) -> AsyncIterator[Event]:
@@ -112,7 +112,7 @@ class Debate:
         budget: int | None = None,
         max_cost: float | None = None,
     ) -> "Debate":
-        """Continue a paused or failed debate when you next call `result()` or iterate over it.
+        """Continue a paused or failed debate at the next call of `result()` or the next iteration.
 
         `say` adds a comment for the next speakers. `finish` ends the rounds if the debate is
         waiting for a person. `budget` and `max_cost` replace the debate's own limits.
@@ -222,7 +222,7 @@ async def aask(question: str, protocol: str | None = None, **settings: Any) -> D
 
 
 def ask(question: str, protocol: str | None = None, **settings: Any) -> DebateRecord:
-    """Run a debate like `aask`, but from code that is not async."""
+    """Run a debate like `aask`, but from synchronous code."""
     with suppress(RuntimeError):
         asyncio.get_running_loop()
         raise BadInput("ask() blocks the running event loop. Use: await contend.aask(...)")

@@ -1,4 +1,4 @@
-"""Files given with a question: documents, which are evidence, and images."""
+"""Reads and stores files given with a question: documents, which are evidence, and images."""
 
 import asyncio
 import shutil
@@ -30,7 +30,7 @@ Brought = TypeVar("Brought", Document, Image)
 
 @dataclass(frozen=True)
 class Attachments:
-    """Files that were read and checked but are not stored yet."""
+    """Files that are checked but not stored yet."""
 
     loaded: tuple[Loaded, ...] = ()
     pictures: tuple[Picture, ...] = ()
@@ -93,7 +93,6 @@ def _refuse_too_many(pictures: Given) -> None:
 
 
 def _of(brought: Brought, given: Given, by: frozenset[Path]) -> Brought:
-    """Return the file with the seats it was given to; no seats means all seats."""
     seats = [seat for seat, paths in given.items() if not by.isdisjoint(paths)]
     whose = tuple(seat for seat in seats if seat is not None) if None not in seats else ()
     return brought.model_copy(update={"seats": whose})

@@ -55,7 +55,7 @@ class BatchOptions:
 
 @dataclass(frozen=True)
 class CheckedQuestion:
-    """A question whose settings and outcomes are valid."""
+    """A question with valid settings and outcomes."""
 
     asked: BatchQuestion
     draft: prepare.DebateDraft
@@ -64,7 +64,7 @@ class CheckedQuestion:
 
 @dataclass(frozen=True)
 class BatchJob:
-    """An unfinished debate: a new one, or one that paused, failed or was interrupted."""
+    """An unfinished debate, which is new or was paused, failed or interrupted."""
 
     debate_id: str
     prepared: prepare.PreparedDebate | None = None
@@ -78,7 +78,7 @@ def check_questions(
     source: str,
     environ: Mapping[str, str],
 ) -> tuple[list[CheckedQuestion], list[str]]:
-    """Check everything that needs no model; errors name the row."""
+    """Check everything that needs no model; name the row in each error."""
     known: dict[str, DebateSettings] = {}
     checked, notices = [], []
     for each in questions:
@@ -145,7 +145,6 @@ def _other_budget(
 async def _prepare(
     checked: Sequence[CheckedQuestion], reporter: prepare.Reporter
 ) -> dict[str, prepare.PreparedDebate]:
-    """Prepare one debate per combination of settings, using the longest question."""
     groups: dict[str, CheckedQuestion] = {}
     for each in sorted(checked, key=lambda each: estimate_tokens(each.draft.question)):
         groups[_settings_key(each.asked)] = each
@@ -161,7 +160,7 @@ async def _prepare(
 
 
 class Batch:
-    """Runs the jobs, and writes each result as soon as its debate ends."""
+    """Runs the jobs, and writes each result when the debate ends."""
 
     def __init__(
         self,
@@ -186,13 +185,13 @@ class Batch:
                 raise ended
 
     def pause(self) -> None:
-        """Stop after the current turns, and start no more debates."""
+        """Stop after the current turns, without starting more debates."""
         self._waiting.clear()
         for control in self._running.values():
             control.request_drain("the batch was stopped")
 
     def cancel(self) -> None:
-        """Stop immediately; finished turns are kept."""
+        """Stop immediately, but keep finished turns."""
         self.pause()
         for worker in self._workers:
             worker.cancel()

@@ -1,4 +1,4 @@
-"""The output folder of a batch: the results, and the debate of each question."""
+"""Stores the results of a batch, and the debate of each question, in an output folder."""
 
 import csv
 import io
@@ -189,7 +189,6 @@ def _result(debate: StoredDebate, file: str, error: str | None) -> BatchResult:
 
 
 def _as_cell(value: Any) -> Any:
-    """Put a quote before text that a spreadsheet would run as a formula."""
     is_formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
     return f"'{value}" if is_formula else value
 

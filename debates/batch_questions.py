@@ -21,7 +21,7 @@ _QUESTION, _OUTCOMES, _DUE = "question", "outcomes", "due"
 
 @dataclass(frozen=True)
 class BatchQuestion:
-    """A question from the file; `settings` holds the columns that have no field here."""
+    """A question from the file; `settings` holds all columns without a field here."""
 
     where: str
     question: str
@@ -36,7 +36,7 @@ class BatchQuestion:
 
 
 def read_questions(path: Path) -> list[BatchQuestion]:
-    """Read every question; if one is invalid, raise a BadInput that names the row."""
+    """Read every question; for invalid questions, raise a BadInput that names the rows."""
     read = _READERS.get(path.suffix.lower())
     if read is None:
         raise BadInput(
@@ -127,7 +127,6 @@ def _refuse_repeated_names(where: str, names: Iterable[str]) -> None:
 
 
 def _as_cell(name: str, value: Any) -> str:
-    """Convert a JSON value to the text of a CSV cell."""
     if value is None or isinstance(value, str):
         return value or ""
     if name.lower() == _OUTCOMES and isinstance(value, list):

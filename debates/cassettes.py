@@ -1,4 +1,4 @@
-"""Cassettes: files with a finished debate and its recorded calls, to rerun it without a model."""
+"""Writes finished debates and recorded calls to cassettes, and reruns them without a model."""
 
 import hashlib
 import json
@@ -139,7 +139,7 @@ def check_same(cassette: Cassette, question: str | None, values: Mapping[str, An
 
 
 def start_from_cassette(records: Repository, cassette: Cassette) -> StoredDebate:
-    """Store a new debate with the same question, whose calls the recording answers."""
+    """Store a new debate with the same question, to be run with the recorded calls."""
     debate, fresh = cassette.debate, str(uuid4())
     state = debate.as_state()
     given = cast("DebateState", {name: state[name] for name in state if name in _GIVEN})  # type: ignore[literal-required]

@@ -1,4 +1,4 @@
-"""Compares two debates: what they share, where they diverge, and how each ended."""
+"""Compares two debates: the shared part, the point where they diverge, and the endings."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -108,7 +108,7 @@ def _score(record: Record) -> str:
 
 
 def word_changes(first: str, second: str) -> list[Words]:
-    """Return the words of both texts in order, each marked with the text it occurs in."""
+    """Return the words of both texts in order, each with the texts that contain the word."""
     old, new = _WORD.findall(first), _WORD.findall(second)
     changes: list[Words] = []
     matcher = SequenceMatcher(None, old, new, autojunk=False)

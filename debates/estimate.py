@@ -51,7 +51,7 @@ def estimate(
     past: Sequence[PastDebate] = (),
     stopped: DebateState | None = None,
 ) -> Estimate:
-    """Estimate a debate, or what is left of one that was stopped in this state."""
+    """Estimate a debate, or the rest of a debate that stopped in the given state."""
     seats = list(seats)
     people = [seat for seat in seats if seat.is_human]
     made = len(spoken_by_models(stopped)) if stopped else 0
@@ -79,7 +79,6 @@ def estimate(
 def _calls(
     settings: DebateSettings, people: Sequence[Seat], state: DebateState, made: int
 ) -> tuple[int, int]:
-    """Return the fewest and the most calls that are left."""
     least = 0 if people else 1
     if state.get("stop"):  # only the end of the debate is left
         calls = calls_after(state, settings, "")
@@ -148,7 +147,6 @@ def _total(usage: Usage) -> int:
 
 
 def _costs(prices: list[Price], low: Usage, high: Usage) -> Range:
-    """Return the cost if the cheapest model made all calls, and if the most expensive one did."""
     cheap = (cost_of(low, price) or 0.0 for price in prices)
     dear = (cost_of(high, price) or 0.0 for price in prices)
     return min(cheap, default=0.0), max(dear, default=0.0)

@@ -1,4 +1,4 @@
-"""Events as viewers receive them, with a number and a time."""
+"""Adds a number and a time to each event for viewers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -85,7 +85,7 @@ def answer_writer(turns: Sequence[Turn]) -> dict[str, str]:
 
 
 def events_of_record(debate: "StoredDebate") -> list[Event]:
-    """Rebuild the main events of a debate from an old release, which stored no events."""
+    """Rebuild the main events of a debate that an old release stored without events."""
     events: list[Event] = []
     announcer = Announcer(debate.id, events.append)
     for said in (start_event(debate), *map(turn_event, debate.turns), end_event(debate)):

@@ -1,4 +1,4 @@
-"""Stores which debate was forked from which, and at which point."""
+"""Records the parent of each fork, and the point where the fork begins."""
 
 from collections import defaultdict
 from dataclasses import asdict, dataclass
@@ -19,7 +19,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class SharedPart:
-    """The part of a debate that a fork shares with its parent."""
+    """The part of a debate that a fork shares with the parent."""
 
     origin: Origin
     events: list[StoredEvent]
@@ -27,7 +27,7 @@ class SharedPart:
 
 @dataclass(frozen=True)
 class Family:
-    """All debates forked, directly or indirectly, from the same debate."""
+    """A debate with all direct and indirect forks."""
 
     eldest: str
     origins: dict[str, Origin]

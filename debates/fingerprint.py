@@ -1,4 +1,4 @@
-"""Detects changes in prompts or settings since a debate last ran."""
+"""Detects changes in prompts or settings since the last run of a debate."""
 
 import hashlib
 import json
@@ -16,7 +16,7 @@ _CHANGED = {
 
 
 def fingerprint_of(settings: DebateSettings) -> dict[str, str]:
-    """Return hashes of everything besides the transcript that decides what a speaker is sent."""
+    """Return hashes of the prompts and the settings."""
     # A person may change the budget, which is no part of what a speaker is sent.
     values = settings.model_dump(mode="json") | {"budget": None, "max_cost": None}
     chosen = json.dumps(values, sort_keys=True)

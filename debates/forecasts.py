@@ -76,7 +76,6 @@ def problems(error: ValidationError, most: int = 5) -> list[str]:
 
 
 def _place(steps: Sequence[int | str]) -> str:
-    """Return the path to a field in a request, with long names shortened."""
     names = (str(step) for step in steps if not str(step).startswith("function-"))
     return ".".join(f"{name[:40]}…" if len(name) > 40 else name for name in names) or "request"
 
@@ -97,7 +96,7 @@ def with_due(request: DebateRequest, due: date) -> DebateRequest:
 
 
 def parse_outcomes(given: Iterable[str]) -> list[dict[str, str]]:
-    """Parse `ID: LABEL` arguments; if only a label is given, derive the id from the label."""
+    """Parse `ID: LABEL` arguments; derive a missing id from the label."""
     outcomes = []
     for number, text in enumerate(given, 1):
         name, colon, label = text.partition(":")
@@ -112,7 +111,6 @@ def parse_outcomes(given: Iterable[str]) -> list[dict[str, str]]:
 
 
 def _slug(name: str, number: int) -> str:
-    """Make an id from a name; without usable letters, use the outcome's number."""
     slug = re.sub(r"[^A-Za-z0-9_.-]+", "-", name.strip()).lstrip("-._").rstrip("-.")
     return slug if re.fullmatch(OUTCOME_ID, slug) else f"o{number}"
 
@@ -198,7 +196,7 @@ class Forecast:
 
 
 def forecasts(records: Repository, report: Report = skip_silently) -> list[Forecast]:
-    """Return all finished forecasts; report damaged ones and leave them out."""
+    """Return all finished forecasts; report and skip damaged forecasts."""
     came, found = records.resolutions(), []
     for debate in records.done(PROTOCOL, report):
         try:
@@ -222,7 +220,7 @@ def due_forecasts(found: Iterable[Forecast], today: date, *, every: bool) -> lis
 
 
 def resolve(records: Repository, debate: StoredDebate, outcome: str, *, replace: bool) -> Forecast:
-    """Store which outcome came true; with `replace`, overwrite an outcome stored earlier."""
+    """Store which outcome came true; `replace` allows overwriting an earlier outcome."""
     if debate.protocol != PROTOCOL:
         raise BadInput(f"Debate {debate.id[:8]} is not a forecast, so it cannot be resolved.")
     if debate.status != "done":
@@ -263,7 +261,7 @@ class Scoreboard:
     rounds: list[Row]
     calibration: list[numbers.CalibrationBin]
     factor: float | None
-    """The extremising factor that fits these forecasts best; None if there are too few."""
+    """The extremizing factor that fits these forecasts best; None for too few forecasts."""
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -291,7 +289,6 @@ def scoreboard(records: Repository, report: Report = skip_silently) -> Scoreboar
 
 
 def _pool(found: Forecast, name: str) -> dict[str, float]:
-    """Return the probabilities combined by one method; empty if any is missing."""
     values = {pools.outcome_id: getattr(pools, name) for pools in found.result.report.pools}
     return {} if None in values.values() else values
 
@@ -310,7 +307,7 @@ def _by_pool(found: Forecast) -> Stated:
 
 
 def _by_role(found: Forecast) -> Stated:
-    """Yield each role's last probabilities, and those in the judge's verdict."""
+    """Yield the last probabilities of each role, and the probabilities in the judge's verdict."""
     stated: dict[str, dict[str, float]] = defaultdict(dict)
     for row in found.result.probability_distribution:
         for given in row.role_assessments:
@@ -330,7 +327,6 @@ def _by_model(found: Forecast) -> Stated:
 
 
 def _by_round(found: Forecast) -> Stated:
-    """Yield, for each round, the mean of the roles with complete distributions."""
     kept = kept_arguments(found.debate.as_state())
     for number in range(1, max((said.turn.round for said in kept), default=0) + 1):
         stated = list(stated_in(kept, number).values())
@@ -338,7 +334,7 @@ def _by_round(found: Forecast) -> Stated:
 
 
 def _rows(found: Iterable[Forecast], stated_by: Callable[[Forecast], Stated]) -> list[Row]:
-    """Score the complete distributions, grouped by the name that each comes with."""
+    """Score all complete distributions, grouped by name."""
     losses: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for each in found:
         for name, values in stated_by(each):

@@ -1,4 +1,4 @@
-"""Forks a debate: starts a new debate from a point in an existing one."""
+"""Forks a debate: starts a new debate from a point in an existing debate."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -43,7 +43,7 @@ _OF_A_RUN = {"debate_start", "paused", "resumed", "error", "complete"}
 
 
 class ForkPoint(NamedTuple):
-    """The end of a round, or of a phase in it."""
+    """The end of a round, or of a phase in a round."""
 
     round: int
     phase: str = ""
@@ -65,7 +65,7 @@ class AfterTurn:
 
 @dataclass(frozen=True)
 class Edit:
-    """The new text of a turn: the whole reply, including its control block."""
+    """The new text of a turn, including the control block."""
 
     turn: str
     text: str
@@ -73,7 +73,7 @@ class Edit:
 
 @dataclass(frozen=True)
 class FollowUp:
-    """Adds a round after the last one."""
+    """One more round after the last round."""
 
 
 Place = ForkPoint | AfterTurn | Edit | FollowUp
@@ -81,7 +81,7 @@ Place = ForkPoint | AfterTurn | Edit | FollowUp
 
 @dataclass(frozen=True)
 class _Start:
-    """The step, state and events that a fork starts from."""
+    """The step, state and events at the beginning of a fork."""
 
     step: HistoryStep
     state: DebateState
@@ -101,7 +101,7 @@ async def fork_debate(
     *,
     fetch: bool = True,
 ) -> StoredDebate:
-    """Create a debate that continues from a checkpoint of its parent."""
+    """Create a debate that continues from a checkpoint of the parent."""
     if parent.status == "running":
         raise BadInput(f"Debate {parent.id[:8]} is running. Pause it first, or wait for its end.")
     if isinstance(where, FollowUp):
@@ -150,7 +150,6 @@ async def _start(
 
 
 def _another_round(parent: StoredDebate) -> dict[str, Any]:
-    """Return the settings changes that allow one more round."""
     if parent.status != "done":
         raise BadInput(
             f"Debate {parent.id[:8]} is not finished. Continue it with: contend resume "
@@ -166,7 +165,7 @@ def _another_round(parent: StoredDebate) -> dict[str, Any]:
 
 
 def _follow_up(steps: Sequence[HistoryStep], settings: DebateSettings) -> _Start:
-    """Start where the rounds ended, without the decision to stop."""
+    """Start at the end of the rounds, without the decision to stop."""
     ended = next((step for step in steps if "stop" in step.state), None)
     if ended is None:
         raise BadInput("The checkpoints of this debate do not say where its rounds ended.")
@@ -199,7 +198,7 @@ def _write(
 def _shared_events(
     parent_id: str, stored: Sequence[StoredEvent], start: _Start, first: NodeEvent, fork_id: str
 ) -> list[StoredEvent]:
-    """Return the fork's first events: shared ones, shifted in time to end now, and its own."""
+    """Return the fork's first events, with the times of shared events shifted to end now."""
     events = [(each.source or EventSource(parent_id, each.seq), each.as_event()) for each in stored]
     shared = [
         (source, event)
@@ -238,7 +237,7 @@ def _ends_rounds(event: Event) -> bool:
 async def run_again(
     records: Repository, parent: StoredDebate, point: ForkPoint, reporter: Reporter | None = None
 ) -> StoredDebate:
-    """Start a debate over as a new one, reusing the parent's calls up to a point."""
+    """Rerun a debate as a new one, with recorded calls up to a point."""
     if not await asyncio.to_thread(records.recordings.read, parent.id):
         raise BadInput(f"Debate {parent.id[:8]} has no recording that could be reused.")
     if await asyncio.to_thread(records.origin, parent.id):
@@ -259,14 +258,14 @@ async def run_again(
 
 
 async def reply_of(records: Repository, debate: StoredDebate, turn_id: str) -> str:
-    """Return the model's whole reply in a turn, for a person to edit."""
+    """Return the model's whole reply in a turn, so that a person can edit the text."""
     turn = _find_turn(debate.turns, turn_id)
     _, call, _ = await asyncio.to_thread(_find_call, records, debate.id, turn)
     return str((call.answer or {})["result"]["text"])
 
 
 def find_step(steps: Sequence[HistoryStep], point: ForkPoint) -> HistoryStep:
-    """Return the last step of a round, or of a phase in it."""
+    """Return the last step of a round, or of a phase in a round."""
     for at in range(len(steps) - 1, 0, -1):
         step = steps[at]
         if step.round == point.round and _is_at(step, point.phase):
@@ -297,7 +296,7 @@ def changed_settings(parent: StoredDebate, changes: Mapping[str, Any]) -> Debate
 async def _seats(
     state: DebateState, settings: DebateSettings, changes: Mapping[str, Any]
 ) -> list[Seat]:
-    """Return the seats with their changed models; refuse to add or remove seats."""
+    """Return the seats with changed models; refuse to add or remove seats."""
     seats = state["seats"]
     if not changes:
         return seats
@@ -310,7 +309,6 @@ async def _seats(
 
 
 def _around(steps: Sequence[HistoryStep], turn: Turn) -> tuple[HistoryStep, HistoryStep]:
-    """Return the last step before a turn was added, and the step that added it."""
     for before, step in pairwise(steps):
         if turn.id in (each.id for each in step.turns):
             return before, step

@@ -29,7 +29,7 @@ _LISTS = {"turns", "degraded"}
 
 
 class _Line(BaseCheckpointSaver[Any]):
-    """Holds the newest checkpoint and its ancestors, because LangGraph rereads them often."""
+    """Keeps the newest checkpoint and all ancestors in memory, because LangGraph rereads them."""
 
     def __init__(self, newest_first: Sequence[CheckpointTuple]) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ class _Line(BaseCheckpointSaver[Any]):
 
 @dataclass(frozen=True)
 class HistoryStep:
-    """A checkpoint: the nodes that ran last, and the state after they ran."""
+    """A checkpoint, with the nodes that ran last and the resulting state."""
 
     checkpoint: str
     nodes: tuple[str, ...]  # the nodes that may have run last
@@ -118,7 +118,6 @@ def describe_step(step: HistoryStep) -> dict[str, Any]:
 
 
 def _beginning(origin: Origin | None) -> HistoryStep:
-    """Return a first step, before any checkpoint, for a new debate or a fork."""
     first = (origin.node if origin else START,)
     return HistoryStep("", first, first, None, (), _NEVER, {}, False, {}, None)
 
@@ -154,12 +153,11 @@ def _step(
 
 
 def _last(answer: Any) -> Any:
-    """Return the newest answer; a task keeps a list of the answers it has read."""
     return answer[-1] if isinstance(answer, list) else answer
 
 
 def _without(state: DebateState, added: DebateState) -> DebateState:
-    """Return the state without a person's additions, which LangGraph merges into it."""
+    """Return the state without a person's additions, which LangGraph merges later."""
     kept: Any = {name: value for name, value in state.items() if name not in added}
     for name in added.keys() & _LISTS:
         whole, new = state[name], added[name]  # type: ignore[literal-required]

@@ -1,4 +1,4 @@
-"""Leases, which ensure that only one process at a time runs a debate."""
+"""Manages leases, which let only one process at a time run a debate."""
 
 import os
 import socket
@@ -22,7 +22,7 @@ LEASE = timedelta(seconds=30)
 
 
 class LeaseLost(Exception):
-    """Raised if another process took over the debate; this process must stop writing."""
+    """Raised if another process took over the debate, so that this process stops writing."""
 
     def __init__(self, debate_id: str) -> None:
         super().__init__(f"Another process has taken over debate {debate_id}.")
@@ -40,7 +40,7 @@ class Lease:
         """The turns that this process has saved."""
 
     def acquire(self) -> None:
-        """Take the lease if it is free or expired, or if its holder is dead."""
+        """Take the lease if it is free or expired, or if the holder is dead."""
         _held.add(self.owner)
         try:
             self._take()
@@ -73,7 +73,7 @@ class Lease:
             raise BadInput(f"Debate {self.debate_id} is being run by another process ({holder}).")
 
     def renew(self) -> bool:
-        """Renew the lease; return False if it is lost, but True after a database error."""
+        """Renew the lease; return False for a lost lease, but True after a database error."""
         try:
             with write(self._engine) as connection:
                 return self._set(connection, lease_until=written(_clock(connection) + LEASE))
@@ -102,7 +102,6 @@ def is_elsewhere(row: Any) -> bool:
 
 
 def _is_dead(row: Any) -> bool:
-    """Return whether the holder was a process on this machine that has ended."""
     machine, _, pid = (row.lease_holder or "").rpartition(":")
     if machine != _machine() or sys.platform == "win32" or not pid.isdigit():
         return False
@@ -129,7 +128,7 @@ def _machine() -> str:
 
 
 def _clock(connection: sa.Connection) -> datetime:
-    """Return PostgreSQL's time, so that all machines agree; for SQLite, the local time."""
+    """Return PostgreSQL's time, so that all machines agree; for SQLite, return the local time."""
     if connection.dialect.name == "sqlite":
         return datetime.now(UTC)
     now: datetime = connection.execute(sa.select(sa.func.clock_timestamp())).scalar_one()

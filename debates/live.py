@@ -1,4 +1,4 @@
-"""Streams events to any number of viewers, no matter which process runs the debate."""
+"""Streams a debate's events from any process to any number of viewers."""
 
 import asyncio
 import logging
@@ -35,7 +35,6 @@ class Viewing:
     html: bool = False
     open_chunks_only: bool = False
     follow: bool = True
-    """Whether to wait for new events."""
     idle_seconds: float = 15.0
 
 
@@ -52,7 +51,7 @@ class LiveEvents:
     async def follow(
         self, debate_id: str, viewing: Viewing = _EVERYTHING
     ) -> AsyncGenerator[list[StoredEvent]]:
-        """Yield events until the debate ends or is deleted; yield an empty list in quiet times."""
+        """Yield events until the debate ends or is deleted, and empty lists if nothing happens."""
         if not await asyncio.to_thread(self._records.journal.last_seq, debate_id):
             with suppress(DamagedDebate):
                 await asyncio.to_thread(self._records.store_missing_events, debate_id)
@@ -120,7 +119,7 @@ class LiveEvents:
 
 
 class _Recent:
-    """The newest events of a debate, kept in memory."""
+    """Keeps the newest events of a debate in memory."""
 
     def __init__(self) -> None:
         self._events: list[StoredEvent] = []
@@ -144,7 +143,7 @@ class _Recent:
         self.notify()
 
     def after(self, seq: int) -> list[StoredEvent] | None:
-        """Return the events after this number; None if they are not all in memory."""
+        """Return the events after this number, or None if some are no longer in memory."""
         if self._since is None or seq < self._since:
             return None
         first = bisect_right(self._events, seq, key=lambda each: each.seq)
@@ -168,7 +167,7 @@ class _Recent:
 
 
 class _Channel:
-    """The newest events of a debate, read and rendered once for all viewers."""
+    """Reads and renders the newest events of a debate once for all viewers."""
 
     def __init__(self, records: Repository, debate_id: str) -> None:
         self._records, self._id = records, debate_id
@@ -199,7 +198,7 @@ class _Channel:
     async def read(
         self, after: int, viewing: Viewing, *, is_first: bool = False
     ) -> EventPage | None:
-        """Return the events after this number; None if the stream has ended."""
+        """Return the events after this number, or None if the stream has ended."""
         return None if self._is_over(after) else await self._read(after, viewing, is_first=is_first)
 
     async def _read(self, after: int, viewing: Viewing, *, is_first: bool = False) -> EventPage:
@@ -242,14 +241,14 @@ class _Channel:
         return EventPage(stored, stored[-1].seq if stored else after)
 
     def _receive(self, group: Group) -> None:
-        """Add events that this process stored; if some are missing in between, read them."""
+        """Add events that this process stored, and read any missing events in between."""
         if self._recent.is_started and group.stored and group.previous == self._recent.last:
             self._recent.append(group.stored)
         else:
             self._look.set()
 
     async def follow_journal(self) -> None:
-        """Read new events when notified or, for a debate of another process, at intervals."""
+        """Read new events when notified or, for debates in other processes, at intervals."""
         wait = _SHORTEST_WAIT
         try:
             while not self.has_ended:
@@ -287,7 +286,7 @@ class _Channel:
         return bool(new)
 
     async def _check_end(self, status: str) -> None:
-        """Store the last event of a finished debate if it is missing."""
+        """Store the last event of a finished debate if that event is missing."""
         end, newest = END_EVENTS.get(status), self._recent.newest
         if end is None or (newest and newest.name == end):
             return
@@ -298,7 +297,7 @@ class _Channel:
             self.end()
 
     async def render(self) -> None:
-        """Add HTML to new events, but only at intervals, because rendering a paragraph is slow."""
+        """Add HTML to new events only at intervals, because rendering a paragraph is slow."""
         shown = self._recent_for(Viewing(html=True))
         try:
             after = await asyncio.to_thread(self._html.start)

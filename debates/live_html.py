@@ -1,4 +1,4 @@
-"""Adds HTML to events, once for all viewers, and only for the parts that changed."""
+"""Adds HTML to events once for all viewers, and only for changed parts."""
 
 import json
 from collections.abc import Mapping
@@ -81,7 +81,7 @@ class HtmlEvents:
         return self._last
 
     def _take(self, stored: StoredEvent) -> _Turn | None:
-        """Update the unfinished turns with an event; if it is a chunk, return its turn."""
+        """Update the unfinished turns with an event; for a chunk, return the turn."""
         if stored.is_chunk:
             event = stored.as_event()
             turn = _turn(event)

@@ -1,4 +1,4 @@
-"""Loads debates from the database, and finds damaged ones."""
+"""Loads debates from the database, and finds damaged debates."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -84,7 +84,7 @@ def load_debate(connection: sa.Connection, debate_id: str, *, with_turns: bool) 
 def load_readable(
     connection: sa.Connection, ids: Sequence[str], report: Report, *, with_turns: bool = False
 ) -> Iterator[StoredDebate]:
-    """Yield debates one by one; report damaged ones and leave them out."""
+    """Yield debates one by one; report and skip damaged debates."""
     for each in ids:
         try:
             yield load_debate(connection, each, with_turns=with_turns)
@@ -101,6 +101,6 @@ def read_row(connection: sa.Connection, row: Any, turns: list[Turn]) -> StoredDe
 
 
 def read_status(connection: sa.Connection, row: Any) -> str:
-    """Return the status; it is `interrupted` if no process runs a debate stored as running."""
+    """Return the status, which is `interrupted` if a running debate has lost its process."""
     is_abandoned = row.status == "running" and not is_held(connection, row)
     return "interrupted" if is_abandoned else str(row.status)

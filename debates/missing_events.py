@@ -1,4 +1,4 @@
-"""Stores missing events, rebuilt from the debate's record."""
+"""Rebuilds missing events from the debate's record, and stores them."""
 
 from collections.abc import Sequence
 
@@ -32,7 +32,7 @@ def add_missing_events(connection: sa.Connection, debate_id: str) -> bool:
 
 
 def append_event(connection: sa.Connection, debate_id: str, said: NodeEvent) -> None:
-    """Add an event to a debate that no process runs, unless the debate has no events at all."""
+    """Add an event to a debate that has other events and is not running."""
     newest = newest_event(connection, debate_id)
     if newest:
         query = sa.select(debates.c.last_seq).where(debates.c.id == debate_id)

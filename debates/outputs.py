@@ -1,4 +1,4 @@
-"""Output folders, one per debate, named after the time the debate started."""
+"""Creates one output folder per debate, named after the start time."""
 
 import tempfile
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from contend.graph.errors import BadInput
 
 
 def check_writable(base: Path) -> None:
-    """Refuse an output folder that is not writable, before the first paid call."""
+    """Refuse a read-only output folder before the first paid call."""
     try:
         base.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Do not trust the permissions: to root, even /proc looks writable.

@@ -1,4 +1,4 @@
-"""Costs of past debates, used to estimate the next one."""
+"""Reads the costs of past debates, used to estimate the next debate."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +21,7 @@ class PastDebate:
 
 
 def read_past(connection: sa.Connection, protocol: str) -> list[PastDebate]:
-    """Return the newest finished debates of a protocol whose tokens are all known."""
+    """Return the protocol's newest finished debates, skipping any with missing token counts."""
     trace = debates.c.state["trace"]
     usage, seats = trace["usage"].label("usage"), trace["seats"].label("seats")
     query = sa.select(usage, seats, debates.c.settings)

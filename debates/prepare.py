@@ -41,10 +41,10 @@ from contend.retrieval.template_search import open_searcher
 
 
 class Reporter:
-    """Receives progress and notes during preparation; this base class ignores both."""
+    """Receives progress and notes during preparation, and ignores both unless overridden."""
 
     def note(self, text: str) -> None:
-        """Report something unexpected, as a sentence."""
+        """Report an unexpected finding as a sentence."""
 
     def fetching(self, weights: Weights) -> AbstractContextManager[Progress]:  # noqa: ARG002
         """Report the download of a model file while the context is open."""
@@ -68,7 +68,7 @@ class DebateDraft:
 
 @dataclass(frozen=True)
 class PreparedDebate:
-    """A debate that is ready to start: its models are available, and its files are stored."""
+    """A debate that is ready to start, with available models and stored files."""
 
     question: str
     settings: DebateSettings
@@ -159,7 +159,7 @@ def write_debate(
     task_id: str | None = None,
     debate_id: str | None = None,
 ) -> StoredDebate:
-    """Store a new debate; refuse it if its task already has an unfinished debate."""
+    """Store a new debate; refuse a task that already has an unfinished debate."""
     settings, seats = prepared.settings, prepared.plan.seats
     debate_id = debate_id or str(uuid4())
     # Name the chosen models in the settings, so that a resumed debate does not choose again.
@@ -234,7 +234,7 @@ async def _pull_missing(models: list[str], reporter: Reporter) -> None:
 
 
 async def _pull(weights: Weights, on_progress: Progress) -> None:
-    """Download one file in a thread, which ends if this task is cancelled."""
+    """Download one file in a thread that ends when this task is cancelled."""
     cancelled = threading.Event()
 
     def report(done: int, total: int) -> None:

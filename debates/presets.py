@@ -1,4 +1,4 @@
-"""Reads presets: named settings, which ship with Contend or are files of the user."""
+"""Reads presets (named settings) that the user wrote or that ship with Contend."""
 
 import difflib
 import re
@@ -19,7 +19,7 @@ _SUFFIX = ".yaml"
 
 @dataclass(frozen=True)
 class Preset:
-    """Settings under a name. Settings that a protocol does not have do not apply to it."""
+    """Named settings; a protocol ignores settings that it does not have."""
 
     name: str
     path: Path
@@ -34,7 +34,7 @@ def presets_folder() -> Path:
 
 
 def find_preset(name: str) -> Preset:
-    """Return the preset; the user's own come before those that ship."""
+    """Return the preset; the user's presets take precedence over built-in presets."""
     paths = _paths()
     if name not in paths:
         near = difflib.get_close_matches(name, paths, n=1)

@@ -35,7 +35,7 @@ def parse_age(text: str) -> timedelta:
 
 
 def delete_debates(records: Repository, ids: Sequence[str], *, compact: bool = False) -> Pruned:
-    """Delete debates that no process runs; `compact` also shrinks the database."""
+    """Delete debates that are not running; `compact` also shrinks the database."""
     deleted, files, freed = [], set[Path](), 0
     for each in ids:
         debate = _find(records, each)
@@ -58,7 +58,6 @@ def _find(records: Repository, debate_id: str) -> StoredDebate | None:
 
 
 def _output_folder(debate: StoredDebate | None) -> list[Path]:
-    """Return the debate's output folder, unless the user chose its location."""
     folder = debate and find_folder(outputs_home(), debate.created_at, debate.id)
     return [folder] if folder else []
 
@@ -76,7 +75,7 @@ def _shared_files(debate: StoredDebate | None) -> set[Path]:
 
 
 def _used_files(records: Repository, files: set[Path]) -> set[Path]:
-    """Return the files that other debates use; return all if a damaged debate may use them."""
+    """Return the files that other debates use, or all files if a damaged debate may use them."""
     used: set[Path] = set()
     for each in records.ids():
         debate = _find(records, each)

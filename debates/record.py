@@ -1,4 +1,4 @@
-"""A stored debate and its record."""
+"""Defines a stored debate and its record."""
 
 from functools import cache
 from typing import Any, cast
@@ -39,7 +39,7 @@ class StoredDebate(BaseModel):
     last_seq: int
     turns: list[Turn] = []
     resolution: str | None = None
-    """The outcome of a forecast that came true, if known."""
+    """The outcome that came true, if the forecast is resolved."""
     title: str | None = None
     """The user's title for the debate, shown instead of the question."""
 
@@ -74,17 +74,17 @@ class StoredDebate(BaseModel):
 
     @property
     def is_from_cassette(self) -> bool:
-        """Return whether a recording answers all calls, so that no model is needed."""
+        """Return whether recorded calls replace all model calls."""
         return bool(self.settings.get(FROM_CASSETTE))
 
     @property
     def reused_turns(self) -> frozenset[str]:
-        """Return the ids of the turns for which the parent's recorded calls are reused."""
+        """Return the ids of turns that reuse the parent's recorded calls."""
         return frozenset(self.settings.get(REUSED_TURNS, ()))
 
     @property
     def stop_reason(self) -> str | None:
-        """Return why the rounds ended; `failed` if the debate failed before that."""
+        """Return the stop reason, or `failed` if the debate failed during the rounds."""
         stop = self.state.get("stop")
         if stop:
             return str(stop["reason"])
@@ -92,7 +92,7 @@ class StoredDebate(BaseModel):
 
     @property
     def is_out_of_budget(self) -> bool:
-        """Return whether the debate paused because its budget was too small for the next call."""
+        """Return whether the debate paused because the budget was too small for the next call."""
         return self.status == "paused" and (self.error or "").startswith(OUT_OF_BUDGET)
 
     def as_record(self) -> DebateRecord:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # slow to import, and only runs and replays need it
 
 
 def load_recording(records: "Repository", debate: "StoredDebate", tape: "Tape") -> None:
-    """Load the recorded calls that a cassette or a fork of a debate reuses."""
+    """Load the recorded calls that a debate reuses, from a cassette or a parent debate."""
     parent = records.origin(debate.id) if debate.reused_turns else None
     if not (debate.is_from_cassette or parent):
         return
@@ -29,7 +29,7 @@ class Recordings:
         self._engine = engine
 
     def add(self, debate_id: str, key: "CallKey", call: "RecordedCall") -> None:
-        """Store a call; if it was repeated after a crash, replace the earlier recording."""
+        """Store a call; if a crash caused a repetition, replace the earlier recording."""
         dialect = postgresql if self._engine.dialect.name == "postgresql" else sqlite
         text = call.model_dump_json(exclude_defaults=True)
         row = dialect.insert(calls).values(debate_id=debate_id, **key._asdict(), call=text)

@@ -1,4 +1,4 @@
-"""Handles people's comments and answers to a paused debate."""
+"""Handles comments from people, and answers to a paused debate."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ async def answer_pause(
 
 
 async def _unheard(saver: BaseCheckpointSaver[Any], config: Any) -> Remark:
-    """Return the answer that an earlier run received but no node has read."""
+    """Return an answer that an earlier run received but no node has read."""
     saved = await saver.aget_tuple(config)
     writes = (saved.pending_writes if saved else None) or []
     answers = [value for _, channel, value in writes if channel == _ANSWER]
@@ -41,7 +41,7 @@ def join_remarks(earlier: Remark, later: Remark) -> Remark:
 
 
 def refuse_unseen(remark: Remark, snapshot: StateSnapshot) -> None:
-    """Refuse a comment that no speaker would see, and `finish` if the rounds are over."""
+    """Refuse a comment that no speaker would see, and refuse `finish` after the rounds are over."""
     if remark.finish and (not snapshot.next or snapshot.values.get("stop")):
         over = "The rounds are over" if snapshot.created_at else "The debate has not begun"
         raise BadInput(f"{over}. Resume the debate without --finish.")

@@ -1,4 +1,4 @@
-"""Replays a debate: sends its events again, or reruns its graph with the recorded calls."""
+"""Replays a debate's events, or reruns the graph with the recorded calls."""
 
 import asyncio
 import re
@@ -36,7 +36,7 @@ _NOT_COMPARED = {"trace"}
 
 @dataclass(frozen=True)
 class Difference:
-    """A step where the current code gives a different result than the recording."""
+    """A step with different results in the recording and in the current code."""
 
     round: int | None
     nodes: tuple[str, ...]
@@ -68,7 +68,7 @@ async def play_events(
 
 
 def with_words(events: Sequence[Event]) -> list[Event]:
-    """Add chunks to turns whose stored chunks were deleted, spread over the turn's duration."""
+    """Add chunks to turns without stored chunks, spread over the duration of each turn."""
     streamed = {_speaker(event) for event in events if event["event"].endswith("_chunk")}
     whole: list[Event] = []
     for event in events:
@@ -127,21 +127,20 @@ async def replay_strictly(records: Repository, debate: StoredDebate) -> Replayed
 def _with_limits(
     debate: StoredDebate, budgets: Sequence[tuple[datetime, Limits]], at: datetime
 ) -> StoredDebate:
-    """Return the debate with the budget that it had at this time."""
+    """Return the debate with the budget in force at the given time."""
     limits = [each for since, each in budgets if since <= at][-1:]
     settings = {**debate.settings, **limits[0]} if limits else debate.settings
     return debate.model_copy(update={"settings": settings})
 
 
 def _is_replayed(before: HistoryStep, after: HistoryStep) -> bool:
-    """Return whether a node ran whose result depends only on the state and recorded calls."""
     return before.nodes != (START,) and after.is_of_node
 
 
 async def run_step(
     debate: StoredDebate, before: HistoryStep, tape: Tape
 ) -> tuple[DebateState, list[NodeEvent]]:
-    """Run the next step in memory with the recorded calls; return the state and the events."""
+    """Run the next step in memory with the recorded calls; return the new state and the events."""
     graph, config, _ = await at_step(debate, before)
     given: Command[Any] | None = Command(update=before.given) if before.given else None
     while True:
@@ -162,7 +161,7 @@ async def run_step(
 
 
 async def at_step(debate: StoredDebate, step: HistoryStep) -> tuple[Graph, Any, str]:
-    """Return an in-memory graph in the state after a step, its config, and the last node."""
+    """Return an in-memory graph in the state after a step, with the config and the last node."""
     config: Any = {"configurable": {"thread_id": debate.id}}
     follows: tuple[str, ...] = ()
     for node in step.nodes:  # of several parallel nodes, only one leads to the next step
@@ -175,7 +174,7 @@ async def at_step(debate: StoredDebate, step: HistoryStep) -> tuple[Graph, Any, 
 
 
 class _OtherPath(Exception):
-    """Raised if the next node differs from the recorded one."""
+    """Raised if the next node differs from the recorded node."""
 
 
 async def _compare(
@@ -196,7 +195,6 @@ async def _compare(
 
 
 def _first_difference(old: DebateState, new: DebateState) -> str:
-    """Describe the first part of the state that differs; empty if nothing does."""
     kept = [
         {name: value for name, value in each.items() if name not in _NOT_COMPARED}
         for each in (old, new)

@@ -1,4 +1,4 @@
-"""The database of debates: one row per debate, and one per turn."""
+"""Stores debates and turns in the database, one row each."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -129,7 +129,7 @@ class Repository:
         error: str | None = None,
         said: Sequence[Event] = (),
     ) -> None:
-        """Save the debate, its turns and events; raise LeaseLost if the lease is no longer ours."""
+        """Save the debate, its turns and events; raise LeaseLost if another process took over."""
         turns, stored = state.get("turns", []), dump_state(state)  # not in the transaction
         with tables.write(self._engine) as connection:
             saved = connection.execute(
@@ -175,7 +175,7 @@ class Repository:
             return read_page(connection, wanted, limit)
 
     def unfinished(self, untouched: timedelta) -> list[UnfinishedTask]:
-        """Return accepted debates that no process runs; mark damaged ones as failed."""
+        """Return accepted debates that are not running; mark damaged debates as failed."""
         query = sa.select(tables.debates.c.id, tables.debates.c.lease_holder).join(tables.accepted)
         before = written(datetime.now(UTC) - untouched)
         damaged: list[DamagedDebate] = []
@@ -230,7 +230,7 @@ class Repository:
             return connection.execute(query).scalar()
 
     def give_up(self, debate_id: str, reason: str) -> None:
-        """Mark a debate that cannot continue as failed, unless a process is running it."""
+        """Mark a debate that cannot continue as failed, unless the debate is running."""
         debates = tables.debates
         free = sa.and_(debates.c.id == debate_id, debates.c.lease_owner.is_(None))
         failed = debates.update().where(free, debates.c.status.not_in(["done", "failed"]))
@@ -290,7 +290,7 @@ class Repository:
             return [each.debate_id for each in find_damaged(connection, ids)]
 
     def untouched_since(self, before: datetime, *, keep_rated: bool) -> list[str]:
-        """Return the ids of debates unchanged since `before` and not running, oldest first."""
+        """Return the ids of stopped debates unchanged since `before`, oldest first."""
         debates = tables.debates.c
         query = sa.select(
             debates.id, debates.lease_owner, debates.lease_holder, debates.lease_until
@@ -303,7 +303,7 @@ class Repository:
             return [row.id for row in rows if not is_held(connection, row)]
 
     def delete(self, debate_id: str) -> int:
-        """Delete a debate that no process runs; on PostgreSQL, return the bytes this frees."""
+        """Delete a debate that is not running; on PostgreSQL, return the number of bytes freed."""
         lease = self.acquire(debate_id)
         try:
             with tables.write(self._engine) as connection:
@@ -313,11 +313,11 @@ class Repository:
             lease.release()
 
     def compact(self) -> int | None:
-        """Shrink the database; return the bytes freed on disk, or None if that is not possible."""
+        """Shrink the database; return the number of bytes freed, or None if not possible."""
         return tables.compact(self._engine)
 
     def resolve(self, debate_id: str, outcome: str) -> None:
-        """Store which outcome came true, replacing an outcome stored earlier."""
+        """Store which outcome came true; overwrite an earlier outcome."""
         mine = tables.resolutions.c.debate_id == debate_id
         debate = sa.select(tables.debates.c.id).where(tables.debates.c.id == debate_id)
         with tables.write(self._engine) as connection:
@@ -349,7 +349,6 @@ def task_of_debate(debate_id: str) -> str:
 def _write_turns(
     connection: sa.Connection, debate_id: str, turns: Sequence[Turn], known: int
 ) -> None:
-    """Replace the stored turns from position `known` onward."""
     stale = sa.and_(tables.turns.c.debate_id == debate_id, tables.turns.c.position >= known)
     connection.execute(tables.turns.delete().where(stale))
     rows = [
@@ -374,7 +373,6 @@ def _acceptance_of(debate_id: str) -> sa.Delete:
 
 
 def _common(left: Sequence[Turn], right: Sequence[Turn]) -> int:
-    """Return how many turns two transcripts have in common at the beginning."""
     pairs = enumerate(zip(left, right, strict=False))
     return next((at for at, (a, b) in pairs if a != b), min(len(left), len(right)))
 

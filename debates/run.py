@@ -1,4 +1,4 @@
-"""Runs a debate: turns LangGraph's stream into events, and saves every step."""
+"""Runs a debate: converts LangGraph's stream to events, and saves every step."""
 
 import asyncio
 import sqlite3
@@ -182,7 +182,7 @@ class _Run:
                 await self._close("done", "complete", answer, **writer)
 
     async def _record(self, key: CallKey, call: RecordedCall) -> None:
-        """Record a call before its result is saved, so that a crash leaves no gap."""
+        """Record a call before the result is saved, so that a crash leaves no gap."""
         with suppress(DatabaseUnavailable):  # the debate continues, but cannot be replayed
             await asyncio.to_thread(self.records.recordings.add, self.debate.id, key, call)
 
@@ -228,7 +228,6 @@ class _Run:
         return Command(update=update) if update else None
 
     async def _say_resumed(self) -> None:
-        """Announce the resume, and what has changed since the debate stopped."""
         now = await asyncio.to_thread(fingerprint_of, self.settings)
         before = await asyncio.to_thread(self.records.journal.last_fingerprint, self.debate.id)
         changed = describe_changes(before, now) if before else ""
@@ -255,7 +254,7 @@ class _Run:
             raise DamagedDebate(debate, message) from error
 
     async def _stream(self, given: DebateState | Command[Any] | None) -> Any:
-        """Send events and save every step; if an interrupt ends the run, return its value."""
+        """Send events and save every step; return the value of an interrupt that ends the run."""
         interrupted: Any = None
         async for part in self.graph.astream(
             given,
@@ -276,13 +275,12 @@ class _Run:
         return interrupted
 
     def _end_reuse(self) -> None:
-        """Switch from recorded calls to models once the reused turns are done."""
         taken = {turn.id for turn in self.state.get("turns", [])}
         if self.debate.reused_turns and self.debate.reused_turns <= taken:
             self.tape.known = {}
 
     def interrupted_by(self, away: DatabaseUnavailable) -> StoredDebate:
-        """Return the debate as it is in memory, because the database is unavailable."""
+        """Return the debate from memory, because the database is unavailable."""
         if self._status == "running":
             self._status, self._error = "paused", str(away)
             self.announcer.say("paused", self.state.get("round"), str(away))
@@ -330,7 +328,7 @@ class _Run:
         self._folder.write(FolderState(status, error, state))
 
     def _report_trouble(self) -> None:
-        """Report once that the folder is not writable, and continue the debate."""
+        """Report a folder that is not writable, but only once, and continue the debate."""
         if self._folder.trouble and not self._reported_trouble:
             self._reported_trouble = True
             what = {"what": "folder_incomplete", "seat": None, "restart": False}
@@ -341,7 +339,7 @@ class _Run:
                 self.state["trace"] = build_record(self.state, self.debate.id).as_json()
 
     async def _saved(self) -> None:
-        """Wait for the last write, and let it finish even if the run is cancelled."""
+        """Wait for the last write, and finish the write even if the run is cancelled."""
         if self._saving:
             try:
                 await asyncio.shield(self._saving)
@@ -362,7 +360,7 @@ def _reason(error: Exception) -> str:
 
 
 async def _if_possible(write: Callable[[], Awaitable[None]]) -> None:
-    """Write; if the database is unavailable, skip this write, because the next one includes it."""
+    """Write, unless the database is unavailable; the next write includes the skipped data."""
     with suppress(DatabaseUnavailable):
         await write()
 

@@ -1,4 +1,4 @@
-"""Reads settings: from flags, a preset, a YAML file, CONTEND_* variables and defaults."""
+"""Reads settings from flags, a preset, a YAML file, CONTEND_* variables and defaults."""
 
 import difflib
 import types
@@ -120,7 +120,7 @@ def configure(
 def settings_from(
     protocol: str, values: Mapping[str, Any], source: str, preset: Preset | None = None
 ) -> DebateSettings:
-    """Return the settings given by a program, without reading variables or the config file."""
+    """Return settings given by a program, without reading variables or the config file."""
     schema = _schema(protocol)
     given = _from_preset(schema, preset) if preset else {}
     given |= {_known(schema, name, source): Given(value, source) for name, value in values.items()}
@@ -128,13 +128,13 @@ def settings_from(
 
 
 def settings_of_preset(preset: Preset) -> dict[str, Any]:
-    """Return only the settings that a preset sets for its own protocol, as JSON."""
+    """Return only a preset's settings for the preset's own protocol, as JSON."""
     chosen = settings_from(preset.protocol, {}, "", preset)
     return chosen.model_dump(mode="json", exclude_unset=True)
 
 
 def change_settings(settings: DebateSettings, changes: Mapping[str, Given]) -> DebateSettings:
-    """Return stored settings with some of them changed by options."""
+    """Return stored settings, with some values replaced by options."""
     schema = type(settings)
     stored = {name: Given(value, "stored") for name, value in settings.model_dump().items()}
     return _validated(schema, stored | _from_flags(schema, changes))
@@ -239,7 +239,7 @@ def _from_preset(schema: type[DebateSettings], preset: Preset) -> dict[str, Give
 
 
 def leave_out_others(schema: type[DebateSettings], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out the values of settings that only other protocols have."""
+    """Leave out settings that only other protocols have."""
     known = {name for each in SETTINGS.values() for name in each.model_fields}
     others = known - schema.model_fields.keys()
     return {name: value for name, value in values.items() if snake_case(name) not in others}
@@ -298,7 +298,7 @@ def _validated(schema: type[DebateSettings], given: dict[str, Given]) -> DebateS
 
 
 def _refuse_bool_for_number(schema: type[DebateSettings], name: str, given: Given) -> None:
-    """Refuse true and false for numbers; pydantic would read them as 1 and 0."""
+    """Refuse true and false for numbers, because pydantic would read them as 1 and 0."""
     kinds = _kinds(schema.model_fields[name].annotation)
     if isinstance(given.value, bool) and (int in kinds or float in kinds):
         raise BadInput(f"{name} must be a number, not {_shown(given.value)} ({given.source}).")

@@ -1,4 +1,4 @@
-"""Stores the spending of debates with a budget; a running call counts as its worst case."""
+"""Stores the spending of debates with a budget; a running call counts at its worst-case cost."""
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping
@@ -32,7 +32,7 @@ class Spending:
         self._engine = engine
 
     def put(self, debate_id: str, entry: str, amount: "Amount") -> None:
-        """Store what a call may cost or, once known, what it cost."""
+        """Store the maximum cost of a call, or the actual cost if available."""
         dialect = postgresql if self._engine.dialect.name == "postgresql" else sqlite
         values = {"tokens": round(amount.tokens), "cost": amount.cost}
         row = dialect.insert(spending).values(debate_id=debate_id, entry=entry, **values)
@@ -51,7 +51,7 @@ class Spending:
 
 
 def spent_by(records: "Repository", debate_id: str, settings: "DebateSettings") -> "Amount":
-    """Return what a debate has spent; calls from before it had a budget are known as recorded."""
+    """Return a debate's total spending, including recorded calls from before the budget was set."""
     from contend.models.budget import Amount
 
     stored = records.spending.total(debate_id)
@@ -63,7 +63,7 @@ def spent_by(records: "Repository", debate_id: str, settings: "DebateSettings") 
 async def open_ledger(
     records: "Repository", debate_id: str, settings: "DebateSettings"
 ) -> "Ledger":
-    """Open the ledger of a debate, which stores every call from now on."""
+    """Open the ledger of a debate, which stores every later call."""
     from contend.models.budget import WARN_AT, Ledger, cap_of
 
     cap = cap_of(settings)
@@ -92,7 +92,7 @@ def budget_of(settings: "DebateSettings") -> "Limits":
 
 
 def limits_over_time(events: "Iterable[Event]", last: "Limits") -> "list[tuple[datetime, Limits]]":
-    """Return since when a debate had which budget; `last` is the one that it has now."""
+    """Return each budget of a debate with its start time; `last` is the current budget."""
     found: list[tuple[datetime, Limits | None]] = []
     for event in events:
         given = event["metadata"].get("settings", event["metadata"])
@@ -127,7 +127,6 @@ def _recorded(calls: "Iterable[RecordedCall]", settings: "DebateSettings") -> "A
 
 
 def _usages(call: "RecordedCall") -> "Iterator[tuple[Usage, str]]":
-    """Yield what a call used, with the models: its answer, and the attempts that failed."""
     from contend.graph.values import Usage
 
     if call.answer:
@@ -139,7 +138,7 @@ def _usages(call: "RecordedCall") -> "Iterator[tuple[Usage, str]]":
 def with_budget(
     records: "Repository", debate: "StoredDebate", changes: "Mapping[str, Given]"
 ) -> "DebateSettings":
-    """Return the settings with a changed budget, which must pay for at least one more call."""
+    """Return the settings with a changed budget; refuse a budget that is already spent."""
     from contend.debates.settings_sources import change_settings
     from contend.models.budget import cap_of, cap_words, check_prices
 

@@ -1,4 +1,4 @@
-"""Summarizes all stored debates: endings, ratings, and what debating changed."""
+"""Summarizes all stored debates: endings, ratings, and changes to the initial answers."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class CountedMean:
 
 @dataclass(frozen=True)
 class ProtocolStats:
-    """The debates of one protocol; scores and ratings leave out the demo model."""
+    """Totals for the debates of one protocol; scores and ratings exclude the demo model."""
 
     protocol: str
     debates: int
@@ -45,7 +45,7 @@ class _Read:
 
 
 def read_all(records: Repository, report: Report = skip_silently) -> Iterator[StoredDebate]:
-    """Yield every debate with its turns; report damaged ones."""
+    """Yield every debate with all turns; report damaged debates."""
     for debate_id in records.ids():
         try:
             yield records.find(debate_id)

@@ -1,4 +1,4 @@
-"""The database tables, and how to connect to them."""
+"""Defines the database tables and connects to the database."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -134,7 +134,7 @@ def _configure_sqlite(connection: Any, _: object) -> None:
 
 @contextmanager
 def write(engine: sa.Engine) -> Iterator[sa.Connection]:
-    """Begin a transaction; on SQLite, wait for this writer's turn first."""
+    """Begin a transaction; on SQLite, first wait for other writers."""
     path = engine.url.database if engine.dialect.name == "sqlite" else None
     turn = opened_file(Path(path)).turn() if path else nullcontext()
     with turn, engine.begin() as connection:
@@ -142,7 +142,7 @@ def write(engine: sa.Engine) -> Iterator[sa.Connection]:
 
 
 def delete_debate(connection: sa.Connection, debate_id: str) -> int:
-    """Delete every row of a debate; on PostgreSQL, return the bytes this frees."""
+    """Delete every row of a debate; on PostgreSQL, return the number of bytes freed."""
     dialect, freed = connection.dialect.name, 0
     checkpoints = [
         sa.table(name, sa.column("thread_id"))
@@ -164,7 +164,7 @@ def delete_debate(connection: sa.Connection, debate_id: str) -> int:
 
 
 def compact(engine: sa.Engine) -> int | None:
-    """Shrink an SQLite file; return the bytes freed on disk, or None if that is not possible."""
+    """Shrink an SQLite file; return the number of bytes freed, or None if not possible."""
     if engine.dialect.name != "sqlite":
         return None
     turn = opened_file(Path(engine.url.database or "")).turn()
@@ -179,7 +179,6 @@ def compact(engine: sa.Engine) -> int | None:
 
 
 def _move_log_into_file(connection: sa.Connection) -> int:
-    """Move the write-ahead log into the database file; return the file's size."""
     connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
     size = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
     return int(connection.exec_driver_sql(size).scalar_one())

@@ -1,4 +1,4 @@
-"""The arms of an eval: ways to answer one item, from a single call to a whole debate."""
+"""Defines the arms of an eval: ways to answer one item, from a single call to a debate."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -53,7 +53,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class ArmContext:
-    """What an arm may use: the plans by protocol, the number of samples, and a token budget."""
+    """The resources of an arm: plans by protocol, the number of samples, and a token budget."""
 
     plans: dict[str, Plan]
     samples: int = 5
@@ -170,7 +170,7 @@ async def _ask(seat: Seat, messages: list[BaseMessage], context: ArmContext, nam
 
 
 def _voted(replies: Sequence[tuple[str, str]], item: Item) -> ArmOutcome:
-    """Vote on the answer; for an open question, use the first answer."""
+    """Return the most frequent answer or, for an open question, the first answer."""
     drafts = [_draft(seat, text, item) for seat, text in replies]
     vote = vote_of(drafts, item)
     texts = [text for _, text in replies]
@@ -188,7 +188,7 @@ def _draft(seat: str, text: str, item: Item) -> ArmDraft:
 
 
 def vote_of(drafts: Sequence[ArmDraft], item: Item) -> Grade:
-    """Return the drafts' most frequent answer or pooled probability; a tie gives no answer."""
+    """Return the drafts' most frequent answer or pooled probability, or no answer in a tie."""
     if item.kind == "forecast":
         stated = [draft.probability for draft in drafts if draft.probability is not None]
         pooled = log_odds_pool([{"yes": p, "no": 1 - p} for p in stated], ("yes", "no"))
@@ -226,7 +226,7 @@ async def _debate(arm: str, item: Item, context: ArmContext) -> ArmOutcome:
 
 
 async def _run_in_memory(name: str, item: Item, plan: Plan) -> DebateState:
-    """Run a debate without a database; the eval run records its calls."""
+    """Run a debate without a database, because the eval run records the calls."""
     protocol, debate_id = plan.settings.protocol, str(uuid5(NAMESPACE_URL, name))
     graph = compile_graph(protocol, InMemorySaver(serde=serializer()))
     given: DebateState = {"question": question_text(item), "seats": plan.seats}

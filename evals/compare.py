@@ -1,4 +1,4 @@
-"""Compares two runs of the same arms on the items they share."""
+"""Compares two runs of the same arms on the shared items."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from contend.graph.errors import BadInput
 
 @dataclass(frozen=True)
 class ArmChange:
-    """An arm in two runs; `pair` is the later run minus the earlier."""
+    """An arm in two runs; `pair` is the later run minus the earlier run."""
 
     arm: str
     before: float

@@ -26,7 +26,7 @@ _LETTER = re.compile(r"(?:^|[\s(*])([A-Z])(?=$|[\s).,:;*])")
 
 @dataclass(frozen=True)
 class Grade:
-    """The parsed answer (None if there is none) and whether it is right (None if open)."""
+    """The parsed answer, if any, and whether the answer is correct (None for open questions)."""
 
     answer: str | None
     right: bool | None
@@ -38,7 +38,6 @@ class Grade:
 
 
 def question_text(item: Item) -> str:
-    """Return the question text, which is the same for every arm."""
     options = "\n".join(
         f"{letter}. {option}" for letter, option in zip(item.letters, item.options, strict=True)
     )

@@ -1,4 +1,4 @@
-"""The items of a data set: questions with a known answer, or open questions with a rubric."""
+"""Defines the items of a data set: questions with a known answer, or open questions."""
 
 import hashlib
 import json
@@ -21,7 +21,7 @@ _MOST_BYTES = 200_000_000
 
 
 class Item(BaseModel):
-    """A question. `answer` is a letter, a number, yes or no, or text; open questions have none."""
+    """A question; `answer` is a letter, a number, yes or no, text, or empty for open questions."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -72,13 +72,13 @@ _CHECKS: dict[Kind, Callable[[Item], str]] = {
 
 @dataclass
 class LoadedItems:
-    """The items of a file, and a message about each row that could not be read."""
+    """The items of a file, and a message about each unreadable row."""
 
     items: list[Item] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
     def add(self, where: str, make: Callable[[], Item]) -> None:
-        """Add an item, or a problem that names the row if the item is invalid."""
+        """Add an item; for an invalid item, add a problem that names the row."""
         try:
             item = make()
         except ValidationError as error:
@@ -107,7 +107,7 @@ def _problems(error: ValidationError) -> list[str]:
 
 
 def read_lines(path: Path, make: Callable[[dict[str, Any], int], Item]) -> LoadedItems:
-    """Read a JSON Lines file; problems name the malformed lines."""
+    """Read a JSON Lines file; name the malformed lines in problems."""
     loaded = LoadedItems()
     for number, line in enumerate(read_text(path).split("\n"), 1):
         if line.strip():

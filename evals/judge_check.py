@@ -1,4 +1,4 @@
-"""Measures a judge on pairs of answers of which one is known to be better."""
+"""Measures a judge on pairs of answers with a known better answer."""
 
 import asyncio
 import hashlib
@@ -35,7 +35,7 @@ _INSTRUCTION = (
 
 
 class JudgePair(BaseModel):
-    """Two answers to a question; `good` is known to be better, and `kind` names what is tested."""
+    """Two answers to a question; `good` is the better answer, and `kind` names the tested skill."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -73,7 +73,7 @@ class JudgedPair:
 
 @dataclass(frozen=True)
 class JudgeFigures:
-    """A judge's results on pairs; the shares leave out pairs whose calls failed."""
+    """A judge's results on pairs; the shares exclude pairs with failed calls."""
 
     pairs: int
     failed: int
@@ -88,7 +88,7 @@ class JudgeFigures:
 
 @dataclass(frozen=True)
 class SelfPreference:
-    """How often a judge prefers its own answer, among pairs with the same choice in both orders."""
+    """The judge's preference for its own answers, in pairs with the same choice in both orders."""
 
     other: str
     n: int

@@ -1,4 +1,4 @@
-"""Data sets and experiments in LangSmith; imported only by commands that use LangSmith."""
+"""Manages LangSmith data sets and experiments; imported only by commands that use LangSmith."""
 
 import os
 import sys
@@ -32,7 +32,7 @@ class Pushed:
 
 
 def open_client() -> Client:
-    """Return a client; raise an error if there is no key."""
+    """Return a client; raise an error if the API key is missing."""
     if not any(os.environ.get(name) for name in _KEYS):
         raise BadInput(
             "LANGSMITH_API_KEY is not set. Without a key everything stays on this machine: leave "
@@ -55,7 +55,7 @@ def example_id(each: DataItem) -> UUID:
 
 
 def push_items(client: Client, items: Sequence[DataItem]) -> list[Pushed]:
-    """Create missing examples and update changed ones; unchanged examples are not sent."""
+    """Create missing examples and update changed examples; do not send unchanged examples."""
     by_data: dict[str, list[DataItem]] = {}
     for each in items:
         by_data.setdefault(each.data, []).append(each)
@@ -86,7 +86,6 @@ def _push(client: Client, data: str, items: Sequence[DataItem]) -> Pushed:
 
 
 def _as_new(key: UUID, row: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert a row for `create_examples`, which names the fields differently."""
     named = {"reference_outputs" if name == "outputs" else name: row[name] for name in row}
     return {"id": key, **named}
 
@@ -151,7 +150,7 @@ def _upload(
 
 
 def _is_right(outputs: dict[str, Any]) -> dict[str, Any]:
-    """Grade as the local report does: a failed run counts as neither right nor wrong."""
+    """Grade like the local report, with a failed run as neither correct nor wrong."""
     right = outputs.get("right")
     return {"key": "right", "score": None if right is None else int(right)}
 

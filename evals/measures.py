@@ -1,4 +1,4 @@
-"""The statistics of evals, computed with scipy. Every number comes with its n."""
+"""Computes the statistics of evals with scipy; every number includes its sample size n."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ def _scipy_stats() -> Any:
 
 @dataclass(frozen=True)
 class Share:
-    """A share of n with its Wilson interval; `value` is None if n is 0."""
+    """A share of n with a Wilson interval; `value` is None if n is 0."""
 
     count: int
     n: int
@@ -38,7 +38,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Paired:
-    """Two arms on the same n items: the first minus the second, with p by McNemar's exact test."""
+    """The difference between two arms on the same n items, with p by McNemar's exact test."""
 
     n: int
     only_first: int
@@ -59,7 +59,7 @@ class Mean:
 
 @dataclass(frozen=True)
 class Flips:
-    """Counts of votes and answers; a tied vote of the drafts counts as not right."""
+    """Counts of votes and answers; a tied vote of the drafts counts as wrong."""
 
     n: int
     right_to_wrong: int
@@ -94,7 +94,7 @@ def share(values: Iterable[bool]) -> Share:
 
 
 def compare_paired(pairs: Sequence[tuple[bool, bool]]) -> Paired | None:
-    """Compare two arms on the items they share; None if they share none."""
+    """Compare two arms on the shared items; return None without shared items."""
     if not pairs:
         return None
     stats, n = _scipy_stats(), len(pairs)
@@ -139,7 +139,7 @@ def mean_of(values: Iterable[float | None]) -> Mean:
 
 
 def count_flips(rows: Sequence[tuple[Sequence[bool], bool | None, bool]]) -> Flips | None:
-    """Count flips from rows of (each draft right, their vote right, final answer right)."""
+    """Count flips in rows of (each draft correct, vote correct, final answer correct)."""
     if not rows:
         return None
     votes = [(bool(vote), final) for _, vote, final in rows]
@@ -188,7 +188,7 @@ def share_cells(found: Share) -> tuple[str, str, str]:
 
 
 def describe_pair(pair: Paired, p_value: float | None = None) -> str:
-    """Describe the result of a comparison; with too few items, say that it shows nothing."""
+    """Describe the result of a comparison; with too few items, say that nothing is shown."""
     p = pair.p_value if p_value is None else p_value
     points = f"{100 * pair.difference:+.1f} points"
     interval = f"{100 * pair.low:+.1f} to {100 * pair.high:+.1f}"

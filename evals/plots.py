@@ -12,7 +12,6 @@ _COLOURS = 8
 
 
 def _colour(number: int) -> str:
-    """Return the CSS class of a color; after all colors are used, the dots are hollow."""
     return f"seat-{number % _COLOURS}" + (" hollow" if number >= _COLOURS else "")
 
 
@@ -41,7 +40,7 @@ def accuracy_plot(arms: Sequence[ArmSummary]) -> str:
 
 
 def flips_plot(arms: Sequence[ArmSummary]) -> str:
-    """Plot how many answers each arm flipped to right and to wrong, from its drafts' vote."""
+    """Plot how many answers each arm changed to correct or wrong after the drafts' vote."""
     shown = [(each.arm, each.flips) for each in arms if each.flips]
     if not shown:
         return ""
@@ -68,7 +67,7 @@ def flips_plot(arms: Sequence[ArmSummary]) -> str:
 
 
 def reliability_plot(arms: Sequence[tuple[str, Calibration]]) -> str:
-    """Plot forecast probabilities against how often the outcome was yes."""
+    """Plot forecast probabilities against the frequency of yes."""
     shown = [(arm, each) for arm, each in arms if each.n]
     if not shown:
         return ""
@@ -155,7 +154,6 @@ def _svg(height: int, body: str, title: str) -> str:
 
 
 def _spread(heights: Sequence[float], least: float = 18) -> list[float]:
-    """Move overlapping labels apart, keeping their order."""
     order = sorted(range(len(heights)), key=lambda at: heights[at])
     placed = list(heights)
     for before, at in zip([None, *order], order, strict=False):

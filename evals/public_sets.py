@@ -1,4 +1,4 @@
-"""Reads public data sets, which users download themselves."""
+"""Reads public data sets that users download."""
 
 import csv
 import io
@@ -93,7 +93,6 @@ def _strategyqa(path: Path) -> LoadedItems:
 
 
 def _bbh(path: Path) -> LoadedItems:
-    """Read one BIG-Bench Hard task, or every task in a folder."""
     files = sorted(path.glob("*.json")) if path.is_dir() else [path]
     loaded = LoadedItems()
     for file in files:
@@ -121,7 +120,7 @@ def _bbh_item(row: Mapping[str, Any], item_id: str, task: str) -> Item:
 
 
 def _mmlu(path: Path) -> LoadedItems:
-    """Read rows with `question` and `answer`; the options are in `options` or in the question."""
+    """Read rows with `question` and `answer`; find the options in `options` or in the question."""
 
     def item(row: Mapping[str, Any], number: int) -> Item:
         text = _INSTRUCTION.sub("", str(row["question"]))
@@ -172,7 +171,6 @@ def _forecast_item(row: Mapping[str, str]) -> Item:
 
 
 def _lettered(text: str) -> tuple[str, ...]:
-    """Return the options from lines such as `(A) 12` or `A. 12`, if the letters start at A."""
     found = _MARKED_OPTION.findall(text)
     letters = "".join(letter for letter, _ in found)
     in_order = letters == "ABCDEFGHIJKLMNOPQRSTUVWXYZ"[: len(letters)] and len(letters) > 1

@@ -1,4 +1,4 @@
-"""Measures voting, gating and pooling on recorded answers of real models, without model calls."""
+"""Measures voting, gating and pooling on models' recorded answers, without model calls."""
 
 import csv
 import io
@@ -29,7 +29,7 @@ EQUAL_FAMILIES = ("gemini-1.5-flash-002", "Meta-Llama-3_1-70B-Instruct", "DeepSe
 
 @dataclass(frozen=True)
 class AnsweredQuestion:
-    """A question that every panel model was asked; an unreadable answer is None."""
+    """A question, with the answer of every panel model; an unreadable answer is None."""
 
     truth: str
     answers: tuple[str | None, ...]
@@ -37,7 +37,7 @@ class AnsweredQuestion:
 
 @dataclass(frozen=True)
 class PanelFigures:
-    """A panel's accuracy on its n shared questions."""
+    """A panel's accuracy on n shared questions."""
 
     models: tuple[str, ...]
     n: int
@@ -97,12 +97,10 @@ def measure_panel(models: Sequence[str], questions: Sequence[AnsweredQuestion]) 
 
 
 def _vote(answers: Sequence[str | None]) -> str | None:
-    """Return the most frequent answer or, in a tie, the first answer that is not None."""
     return most_frequent(answers) or next((answer for answer in answers if answer), None)
 
 
 def _gate(answers: Sequence[str | None]) -> tuple[str | None, int]:
-    """Ask the whole panel only if two models disagree; return the answer and number of calls."""
     first, second, *_ = answers
     if first is not None and first == second:
         return first, 2

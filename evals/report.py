@@ -1,4 +1,4 @@
-"""Writes the report of a run: a Markdown file, and an HTML file with plots."""
+"""Writes the report of a run as a Markdown file, and as an HTML file with plots."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

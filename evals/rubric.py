@@ -1,4 +1,4 @@
-"""Scores open answers by their rubric, with a judge that does not know which arm answered."""
+"""Scores open answers by a rubric, with a judge that cannot see the arm."""
 
 import hashlib
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Runs the arms on the items, several items in parallel; an interrupted run can continue."""
+"""Runs the arms on several items in parallel, and can continue an interrupted run."""
 
 import asyncio
 import hashlib
@@ -50,7 +50,7 @@ class EvalOptions:
     judge: str | None = None
 
     def identity(self) -> dict[str, Any]:
-        """Return the options that cannot change when a run continues; arms and items can."""
+        """Return the options that cannot change when a run continues; arms and items can change."""
         return {
             "data": list(self.data),
             "model": self.model,
@@ -64,7 +64,7 @@ class EvalOptions:
 
     @property
     def budget_arm(self) -> str | None:
-        """Return the debate arm whose tokens set the budget of the other arms."""
+        """Return the debate arm that sets the token budget of the other arms."""
         if not self.equal_tokens:
             return None
         return next((arm for arm in self.arms if arm in SETTINGS), None)
@@ -190,7 +190,7 @@ class EvalRun:
                     raise ended
 
     def stop(self) -> None:
-        """Stop immediately; finished calls are kept."""
+        """Stop immediately, but keep finished calls."""
         self._waiting.clear()
         for worker in self._workers:
             worker.cancel()
@@ -236,7 +236,7 @@ class EvalRun:
         return EvalResult(**about, **self._store.spent(each.key, arm))
 
     async def _judged(self, each: DataItem, outcome: ArmOutcome, arm: str) -> dict[str, Any]:
-        """Have the judge score an open answer; its calls do not count as the arm's."""
+        """Have the judge score an open answer; the arm does not pay for the judge's calls."""
         if each.item.kind != "open" or self._options.judge is None:
             return {}
         judge, settings = judge_seat(self._options.judge), self._plans[GATED_PROTOCOL].settings

@@ -1,4 +1,4 @@
-"""The folder of an eval run. It keeps every paid call and result, so that the run can continue."""
+"""Keeps every paid call and result in the folder of an eval run, so that runs can continue."""
 
 import json
 from collections import defaultdict
@@ -31,7 +31,7 @@ class ArmDraft(BaseModel):
 
 
 class EvalResult(BaseModel):
-    """An arm's result for one item. A failed run has no answer and never counts as wrong."""
+    """An arm's result for one item; a failed run has no answer and never counts as wrong."""
 
     item: str
     data: str
@@ -79,7 +79,7 @@ class StoredCall(BaseModel):
 
 
 class RunStore:
-    """Appends to the run's folder, and reads what earlier processes wrote."""
+    """Appends to the run's folder, and reads files from earlier processes."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -103,7 +103,7 @@ class RunStore:
             lock.release()
 
     def open(self, options: Mapping[str, Any]) -> None:
-        """Start a run, or continue a run that has the same options."""
+        """Start a run, or continue a run with the same options."""
         if (self.folder / _RUN).exists():
             self.read()
             changed = [name for name in options if options[name] != self.options.get(name)]
@@ -168,7 +168,7 @@ class RunStore:
         self.results[result.item, result.arm] = result
 
     def is_finished(self, item: str, arm: str) -> bool:
-        """Return whether the item is finished; failed runs are tried again."""
+        """Return whether the item is finished; a failed run does not count."""
         found = self.results.get((item, arm))
         return found is not None and found.status != "failed"
 
@@ -191,7 +191,6 @@ def _last_byte(file: Any) -> bytes:
 
 
 def _read_rows(path: Path, form: type[Row]) -> Iterator[Row]:
-    """Yield the rows of a file, skipping a partial last line left by a killed process."""
     if not path.exists():
         return
     for number, line in enumerate(read_regular(path, _MOST_BYTES).decode().split("\n"), 1):
@@ -205,7 +204,6 @@ def _read_rows(path: Path, form: type[Row]) -> Iterator[Row]:
 
 
 def _usage_of(call: RecordedCall) -> Usage:
-    """Return the usage of a call and its failed attempts; unknown values stay unknown."""
     usage = NO_USAGE
     if call.answer is not None:
         usage = Usage.model_validate(call.answer["result"]["usage"])

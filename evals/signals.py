@@ -1,4 +1,4 @@
-"""Test cases for control signals: typical model replies, and how our readers parse them."""
+"""Tests parsing of control signals with typical model replies."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ _POINTS = (
 
 
 class SignalCase(BaseModel):
-    """A reply, its reader, and the meaning a careful person would find in it."""
+    """A reply, the function that parses the reply, and the expected result."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -54,7 +54,7 @@ def signal_cases() -> list[SignalCase]:
 
 
 def read_signals(cases: Iterable[SignalCase]) -> Sequence[ReadCase]:
-    """Parse every case by the protocol's words alone, without model calls."""
+    """Parse every case by the protocol's fixed words, without model calls."""
     return [ReadCase(case, _READERS[case.reader](case.text)) for case in cases]
 
 

@@ -1,4 +1,4 @@
-"""The adversarial graph: a Proposer answers, a Skeptic attacks, a Synthesizer writes the answer."""
+"""Builds the adversarial graph, in which a Skeptic attacks the Proposer's answer."""
 
 from langgraph.graph import END, START
 

@@ -1,4 +1,4 @@
-"""The ways a debate can be refused, stop or fail; any other exception is a bug."""
+"""Defines the ways to refuse, stop or fail a debate; any other exception is a bug."""
 
 from typing import TYPE_CHECKING
 
@@ -23,7 +23,7 @@ class QuestionTooLong(BadInput):
 
 
 class ModelFailed(RuntimeError):
-    """Raised if none of a seat's models gives a usable answer."""
+    """Raised if none of a seat's models returns a usable answer."""
 
     def __init__(self, seat: str, model: str, kind: str, why: str) -> None:
         self.seat, self.model, self.kind, self.why = seat, model, kind, why
@@ -46,7 +46,7 @@ OUT_OF_BUDGET = "the next call does not fit into the budget"
 
 
 class OverBudget(Exception):
-    """Raised if the next call does not fit into the rest of the debate's budget."""
+    """Raised if the next call exceeds the remaining budget of the debate."""
 
 
 class NotRecorded(RuntimeError):
@@ -72,4 +72,4 @@ class DamagedDebate(RuntimeError):
 
 
 class DatabaseUnavailable(RuntimeError):
-    """Raised if the database does not respond; a running debate pauses and keeps its results."""
+    """Raised if the database does not respond; a running debate pauses and keeps all results."""

@@ -1,4 +1,4 @@
-"""The events that nodes, front ends and viewers share. Add events, but never change one."""
+"""Defines the events that nodes and viewers share; add events, but never change existing events."""
 
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -55,7 +55,7 @@ class NodeEvent(TypedDict):
 
 
 def chunk_event(role: str, phase: PhaseName | Literal[""] = "") -> EventName:
-    """Return the name of the event that streams a role's text; the final answer has its own."""
+    """Return the name of the event for streaming a role's text, or the final answer."""
     if phase == "synthesize":
         return "synthesis_chunk"
     if phase == "propose" and role == "judge":

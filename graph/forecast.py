@@ -1,4 +1,4 @@
-"""The forecast graph: roles argue over outcomes, and their probabilities are combined."""
+"""Builds the forecast graph, in which roles argue over outcomes and give probabilities."""
 
 from langgraph.graph import END, START
 

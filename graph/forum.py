@@ -1,4 +1,4 @@
-"""The forum graph: seats argue for their positions until a judge ends it or only one is left."""
+"""Builds the forum graph, in which seats argue until a judge stops or only one seat is left."""
 
 from langgraph.graph import END, START
 

@@ -1,4 +1,4 @@
-"""The moderated graph: advocates for fixed positions speak under a moderator and are scored."""
+"""Builds the moderated graph, in which advocates speak under a moderator and are scored."""
 
 from langgraph.graph import END, START
 

@@ -1,4 +1,4 @@
-"""The phases of a debate as a table: one row per phase, with everything the code needs to know."""
+"""Defines the phases of a debate as a table with one row per phase."""
 
 from dataclasses import dataclass
 from typing import Literal

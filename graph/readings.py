@@ -1,4 +1,4 @@
-"""Decisions parsed from the text of turns: verdicts, scores, probabilities, fact checks."""
+"""Defines decisions parsed from turns, such as verdicts, scores, probabilities and fact checks."""
 
 from typing import Annotated, Literal
 
@@ -13,7 +13,7 @@ PointStatus = Literal["open", "partial", "resolved", "dropped"]
 
 
 class Point(Value):
-    """An objection, as a critique describes it."""
+    """An objection as described in a critique."""
 
     id: str
     severity: Severity
@@ -32,7 +32,7 @@ class PointReply(Value):
 
 
 class PointReview(Value):
-    """A later critique's view of an objection; `dropped` if the critique did not repeat it."""
+    """A later critique's view of an objection; `dropped` if the critique omits the objection."""
 
     round: int
     seat: str
@@ -43,7 +43,7 @@ class PointReview(Value):
 
 
 class TrackedPoint(Point):
-    """An objection, from the round that raised it to the round that settled it."""
+    """An objection with its whole history."""
 
     round_raised: int
     raised_by: str
@@ -57,7 +57,7 @@ ReadFrom = Literal["block", "words", "extraction"]
 
 
 class Assessment(Value):
-    """The decision in a critique, read from its control block, its text or an extraction call."""
+    """The decision in a critique, parsed from the control block, the text or an extraction call."""
 
     kind: Literal["critique"] = "critique"
     ready: bool
@@ -139,7 +139,7 @@ class ScoreReading(Value):
 
 
 class Insight(Value):
-    """A new insight, and the point that brought it up."""
+    """A new insight, and the point where it first appears."""
 
     insight: str
     point: str
@@ -148,7 +148,7 @@ class Insight(Value):
 
 
 class Dispute(Value):
-    """A disagreement between roles as the judge sees it, with the roles' points."""
+    """A disagreement between roles according to the judge, with the roles' points."""
 
     topic: str
     points: tuple[str, ...]
@@ -201,7 +201,7 @@ NO_SOURCE = "no source"
 
 
 class FactCheck(Value):
-    """A fact checker's findings on a statement; `claims` is empty if nothing could be checked."""
+    """A fact checker's findings on a statement; `claims` is empty if nothing can be checked."""
 
     kind: Literal["fact_check"] = "fact_check"
     turn: str  # the id of the statement
@@ -246,7 +246,7 @@ Reading = Annotated[
 
 
 class AutoScore(Value):
-    """The judge's scores for the final answer; `score` is their weighted mean, computed in code."""
+    """The judge's scores for the final answer; `score` is the weighted mean, computed in code."""
 
     correctness: int
     completeness: int
@@ -289,7 +289,7 @@ class SideScore(Value):
 
 
 class DebateScores(Value):
-    """All scores of a debate, and the winner if the format declares one."""
+    """All scores of a debate, and the winner if the format declares a winner."""
 
     standings: tuple[SideScore, ...]
     winner: str | None = None  # the seat's id

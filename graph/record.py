@@ -1,4 +1,4 @@
-"""The record of a debate, as stored, printed by `contend show --json` and returned to Python."""
+"""Defines the record of a debate for the database, JSON output and the Python API."""
 
 from typing import Any, Literal
 
@@ -20,7 +20,7 @@ Status = Literal["running", "paused", "interrupted", "failed", "done"]
 
 
 class _OnlySetFields(Value):
-    """A value whose JSON omits fields that were never set."""
+    """A value whose JSON omits unset fields."""
 
     @model_serializer(mode="wrap")
     def _serialize(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -28,7 +28,7 @@ class _OnlySetFields(Value):
 
 
 class TemplateMatch(Value):
-    """A reasoning template that was used, and its similarity to the question."""
+    """A reasoning template used in the debate, and its similarity to the question."""
 
     id: str
     title: str
@@ -44,7 +44,7 @@ class RecordedQuote(QuoteCheck):
 
 
 class RecordedAutoScore(AutoScore):
-    """The judge's score for the answer, with warnings about how far to trust it."""
+    """The judge's score for the answer, with warnings about reliability."""
 
     judge_shares_model_with: list[str]
     judge_wrote_answer: bool
@@ -61,21 +61,21 @@ class Timing(Value):
 
 
 class RecordedPoints(Value):
-    """All objections that were raised."""
+    """All objections in the debate."""
 
     open: list[TrackedPoint]
     resolved: list[TrackedPoint]
 
 
 class TotalUsage(Usage):
-    """The usage of the whole debate, including failed calls, as far as providers reported it."""
+    """The usage of the whole debate, including failed calls, as far as providers report usage."""
 
     turns: int
     without_usage: int = 0  # turns and failed calls whose tokens are unknown and so not counted
 
 
 class JudgeDecision(_OnlySetFields):
-    """A judge's decision on another round; `decision` is None if it could not be parsed."""
+    """A judge's decision on another round; `decision` is None for an unparsable reply."""
 
     round: int
     decision: Literal["continue", "stop"] | None
@@ -92,7 +92,7 @@ class SideResult(Value):
 
 
 class Scoring(Value):
-    """Who scored a moderated debate, and which scores do not count."""
+    """The judge of a moderated debate, and any scores that do not count."""
 
     judge_model: str
     judge_shares_model_with: list[str]
@@ -143,7 +143,7 @@ class DraftVote(Value):
 
 
 class DebateRecord(_OnlySetFields):
-    """Everything known about a debate, finished or not; missing results are None or empty."""
+    """The record of a debate, finished or not; missing results are None or empty."""
 
     id: str
     timestamp: str | None

@@ -1,4 +1,4 @@
-"""The refine graph: all answer, the judge gives feedback, all refine, the judge merges."""
+"""Builds the refine graph, in which seats refine answers and the judge merges them."""
 
 from langgraph.graph import END, START
 

@@ -1,4 +1,4 @@
-"""The conditional edges: pure functions of the state."""
+"""Defines the conditional edges as pure functions of the state."""
 
 from typing import Literal
 
@@ -13,7 +13,7 @@ def after_judging(state: DebateState) -> Literal["propose", "synthesize"]:
 
 
 def after_arguing(state: DebateState) -> list[Literal["critique", "propose"]]:
-    """Go on to scoring; if a role is waiting to argue, let it argue in parallel."""
+    """Start scoring, and let any waiting role argue in parallel."""
     return ["critique", "propose"] if state.get("waiting") else ["critique"]
 
 

@@ -1,4 +1,4 @@
-"""The reasons for ending a debate, and the decision that records a reason."""
+"""Defines the reasons for ending the rounds, and the decision that records a reason."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""Value objects for debates: seats, attachments, usage, and the parts of turns."""
+"""Defines value objects for debates: seats, attachments, usage, and the parts of turns."""
 
 from datetime import datetime
 from typing import Any, Literal, TypeVar
@@ -11,13 +11,13 @@ HUMAN = "human"  # in place of a model
 
 
 class Value(BaseModel):
-    """A value object: frozen, and tolerant of unknown fields that a later release stored."""
+    """A frozen value object that tolerates unknown fields from a later release."""
 
     model_config = ConfigDict(frozen=True)
 
 
 class Usage(Value):
-    """The tokens and cost of one or more model calls; None means unknown, never zero."""
+    """The tokens and cost of one or more model calls; None stands for unknown, never for zero."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -45,7 +45,7 @@ NOT_DEBATING = frozenset({"judge", "synthesizer", "moderator", "fact_checker"})
 
 
 class Seat(Value):
-    """A participant in a debate. Two seats may share a model, so ids are not model names."""
+    """A participant in a debate; two seats may share a model, so ids are not model names."""
 
     id: str
     name: str
@@ -75,7 +75,7 @@ class QuoteCheck(Value):
 
 
 class ToolUse(Value):
-    """One use of a tool during a turn: the model's request and the result."""
+    """A tool call during a turn: the model's request and the result."""
 
     name: str
     arguments: dict[str, Any] = Field(default_factory=dict)
@@ -84,7 +84,7 @@ class ToolUse(Value):
 
 
 class TurnLength(Value):
-    """The length of a turn and its limit, in tokens."""
+    """The length of a turn and the limit, in tokens."""
 
     tokens: int
     limit: int
@@ -92,7 +92,7 @@ class TurnLength(Value):
 
 
 class Degradation(Value):
-    """Something that did not go as planned, reported to readers."""
+    """A problem during the debate, reported to readers."""
 
     seat: str | None = None
     round: int | None = None
@@ -101,7 +101,7 @@ class Degradation(Value):
 
 
 class Document(Value):
-    """A file the user supplied; its text is stored under its hash in the data folder."""
+    """A file from the user; the text is stored under its hash in the data folder."""
 
     id: str  # the short name that speakers cite, unique in the debate
     name: str
@@ -112,7 +112,7 @@ class Document(Value):
 
 
 class Image(Value):
-    """An image the user supplied; its bytes are stored under their hash in the data folder."""
+    """An image from the user; the bytes are stored under their hash in the data folder."""
 
     name: str
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
@@ -121,7 +121,7 @@ class Image(Value):
 
 
 class TemplateUse(Value):
-    """A reasoning template given to the first speakers, with its similarity to the question."""
+    """A reasoning template for the first speakers, with its similarity to the question."""
 
     id: str
     title: str
@@ -139,7 +139,7 @@ class WorkSpan(Value):
 
 
 class Retrieval(Value):
-    """The templates found in phase 0, and the time it took."""
+    """The templates found in phase 0, and the time spent."""
 
     templates: tuple[TemplateUse, ...] = ()
     embedding_model: str

@@ -50,7 +50,7 @@ async def stream_answer(  # noqa: PLR0913 - what a call is, and what ends it
     seconds_used: float,
     time_is_up: Callable[[], bool],
 ) -> Reply:
-    """Stream one answer; raise BadAnswer if it is late, truncated or empty."""
+    """Stream one answer; raise BadAnswer for a late, truncated or empty answer."""
     began = asyncio.get_running_loop().time()
     pieces: list[str] = []
     thoughts: list[str] = []
@@ -99,7 +99,7 @@ class _TimeLimits:
         return min(self.end, asyncio.get_running_loop().time() + silence)
 
     def extend(self, timer: asyncio.Timeout) -> None:
-        """Move the timer to the next deadline, unless that would hardly move it."""
+        """Move the timer to the next deadline, unless the deadline has hardly changed."""
         until, deadline = timer.when(), self.next_deadline()
         if until is None or abs(deadline - until) >= _LEAST_EXTENSION:
             timer.reschedule(deadline)
@@ -120,7 +120,7 @@ class _TimeLimits:
 async def _chunks(
     model: Runnable[Any, AIMessage], messages: list[BaseMessage], limits: _TimeLimits
 ) -> AsyncGenerator[AIMessage, None]:
-    """Yield the chunks; raise BadAnswer if the next chunk is late."""
+    """Yield the chunks; raise BadAnswer if a chunk is late."""
     stream = cast("AsyncGenerator[AIMessage, None]", model.astream(messages))
     # One timer for all chunks, because thousands of timers take time.
     try:
@@ -141,7 +141,6 @@ async def _chunks(
 
 
 def _has_token(chunk: AIMessage) -> bool:
-    """Return whether the chunk has content; many streams start with an empty chunk."""
     reasoning = chunk.additional_kwargs.get("reasoning_content")
     return bool(chunk.content or reasoning or getattr(chunk, "tool_call_chunks", None))
 

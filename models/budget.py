@@ -1,4 +1,4 @@
-"""Budgets: before a call, its worst case is reserved; after the call, its usage is settled."""
+"""Reserves the worst-case cost before each call, and settles the actual cost afterwards."""
 
 import asyncio
 import json
@@ -74,7 +74,7 @@ def _dollars(cost: float) -> str:
 
 
 def amount_of(usage: Usage, if_unknown: Amount) -> Amount:
-    """Return the amount used; a value the provider did not report counts as `if_unknown`."""
+    """Return the amount used; replace unreported values with values from `if_unknown`."""
     if usage.input_tokens is None or usage.output_tokens is None:
         return if_unknown
     cost = if_unknown.cost if usage.cost_usd is None else usage.cost_usd
@@ -82,7 +82,7 @@ def amount_of(usage: Usage, if_unknown: Amount) -> Amount:
 
 
 def amount_of_earlier(usage: Usage, models: Sequence[str], prices: Prices) -> Amount:
-    """Return what an earlier call used; an unknown cost is that of the dearest of its models."""
+    """Return an earlier call's usage; for an unknown cost, assume the most expensive model."""
     tokens, cost = amount_of(usage, UNKNOWN).tokens, usage.cost_usd
     if cost is None:
         known = [price_of(parse_spec(model), prices) for model in models if model]
@@ -131,7 +131,7 @@ def _images_in(message: BaseMessage) -> int:
 
 @dataclass(frozen=True)
 class CallPrice:
-    """The worst case of a call, depending on how many tokens it may write."""
+    """The worst-case price of a call, depending on the maximum number of output tokens."""
 
     prompt: int
     ceiling: int
@@ -152,7 +152,7 @@ class CallPrice:
         return Amount(self.prompt + output, cost)
 
     def output_within(self, room: Amount) -> float:
-        """Return how many tokens the call may write without exceeding `room`."""
+        """Return the number of output tokens that `room` can pay for."""
         tokens = room.tokens - self.prompt
         if self.price is None:
             return tokens
@@ -196,7 +196,7 @@ def check_prices(seats: Sequence[Seat], settings: DebateSettings) -> None:
 
 @dataclass(frozen=True)
 class CallBudget:
-    """What a call knows about its debate's budget."""
+    """A call's view of the debate's budget."""
 
     debate: str = ""
     used: Amount = NOTHING  # according to the debate's state
@@ -210,7 +210,7 @@ NO_BUDGET = CallBudget()
 
 @dataclass
 class Ledger:
-    """Tracks what a debate has spent, and what its running calls may still cost."""
+    """Tracks a debate's spending, and the maximum cost of all running calls."""
 
     spent: Amount = NOTHING
     keep: Callable[[str, Amount], Awaitable[None]] | None = None
@@ -226,7 +226,7 @@ class Ledger:
     async def reserve(
         self, price: CallPrice, cap: Amount, budget: CallBudget
     ) -> AsyncIterator["Reservation"]:
-        """Reserve the worst case of a call while it runs; raise OverBudget if it does not fit."""
+        """Reserve a running call's worst-case cost; raise OverBudget if the budget is too small."""
         output = await self._wait_for_room(price, cap, budget)
         entry, worst = uuid4().hex, price.worst(output)
         self._held[entry] = worst
@@ -265,7 +265,7 @@ class Ledger:
         return math.floor(output)
 
     async def _wait(self, budget: CallBudget) -> None:
-        """Wait until another call returns unused budget; check for a pause request meanwhile."""
+        """Wait until another call returns unused budget; meanwhile, check for pause requests."""
         changed = asyncio.Event()
         self._waiting.add(changed)
         try:
@@ -283,12 +283,12 @@ class Reservation:
     counted: Amount
 
     def settle(self, usage: Usage) -> None:
-        """Count the usage; for an unknown part, count what was reserved."""
+        """Count the usage; replace unknown parts with the reserved amount."""
         self.counted = amount_of(usage, if_unknown=self.counted)
 
 
 def _usage_of(error: Exception) -> Usage:
-    """Return the usage of a failed call: nothing if it was refused, otherwise unknown."""
+    """Return the usage of a failed call, which is zero for a refused call and otherwise unknown."""
     if isinstance(error, BadAnswer):
         return error.usage or Usage()
     return NO_USAGE if _was_refused(error) else Usage()
@@ -309,7 +309,6 @@ _unopened: OrderedDict[str, Ledger] = OrderedDict()
 
 @contextmanager
 def using_ledger(debate: str, ledger: Ledger) -> Iterator[None]:
-    """Make the calls of a debate use this ledger."""
     _ledgers[debate] = ledger
     try:
         yield
@@ -318,7 +317,6 @@ def using_ledger(debate: str, ledger: Ledger) -> Iterator[None]:
 
 
 def _ledger_of(budget: CallBudget, cap: Amount) -> Ledger:
-    """Return the debate's ledger; if none is open, create one from the debate's state."""
     if not budget.debate:
         return Ledger()
     if opened := _ledgers.get(budget.debate):
@@ -331,7 +329,6 @@ def _ledger_of(budget: CallBudget, cap: Amount) -> Ledger:
 
 
 def _forget_idle() -> None:
-    """Forget the ledgers not used for longest, except those with running calls."""
     idle = [debate for debate, ledger in _unopened.items() if not ledger.is_used]
     for debate in idle[: max(0, len(_unopened) + 1 - _MOST_LEDGERS)]:
         del _unopened[debate]
@@ -346,7 +343,7 @@ async def reserved(
     ceiling: int | None,
     limit: int | None,
 ) -> AsyncIterator[Reservation]:
-    """Reserve the worst case of a call if its debate has a budget; this may lower the ceiling."""
+    """Reserve the worst-case cost of a call with a budget, possibly lowering the token limit."""
     cap = cap_of(settings)
     if cap is None or ceiling is None:
         yield Reservation(ceiling, NOTHING)

@@ -31,7 +31,7 @@ _CONSTANTS = {"pi": math.pi, "e": math.e}
 
 
 class NotCalculable(ValueError):
-    """Raised if an expression cannot be calculated; the message says why."""
+    """Raised if an expression cannot be evaluated; the message says why."""
 
 
 def calculate(expression: str) -> str:

@@ -1,4 +1,4 @@
-"""The one place where a model is called."""
+"""Makes all model calls of the application."""
 
 import asyncio
 import json
@@ -49,7 +49,7 @@ Block = TypeVar("Block", bound=BaseModel)
 
 @dataclass(frozen=True)
 class Aids:
-    """The tools for a call, and what earlier calls in the same turn have used up."""
+    """The tools for a call, and the usage of earlier calls in the same turn."""
 
     tools: tuple[BaseTool, ...] = ()
     spent: bool = False  # True if no tool calls are left, so that the model must answer

@@ -1,4 +1,4 @@
-"""Converts texts to vectors, with each model's prefixes, batches and thresholds."""
+"""Converts texts to vectors, with the prefixes, batches and thresholds of each model."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Progress = Callable[[int, int], None]
 
 
 class EmbeddingFailed(RuntimeError):
-    """Raised if the embedding model gives no usable vectors; the message says why."""
+    """Raised if the embedding model returns no usable vectors; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def warm_up(spec: str) -> None:
 
 
 class Embedder:
-    """Wraps an embedding model: returns unit vectors or raises EmbeddingFailed."""
+    """Wraps an embedding model; returns unit vectors or raises EmbeddingFailed."""
 
     def __init__(self, spec: str, settings: DebateSettings) -> None:
         self.spec = str(parse_spec(spec))

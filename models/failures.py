@@ -69,7 +69,7 @@ class BadAnswer(Exception):
 
 
 def classify(error: Exception) -> Failure | None:
-    """Return the kind of failure, or None if the exception is our own bug."""
+    """Return the kind of failure, or None if the exception is a bug in Contend."""
     if isinstance(error, BadAnswer):
         return error.failure
     status = _status(error)
@@ -91,7 +91,6 @@ def classify(error: Exception) -> Failure | None:
 
 
 def _status(error: Exception) -> int | None:
-    """Return the HTTP status; errors inside a stream have it in `code`."""
     for value in (getattr(error, "status_code", None), getattr(error, "code", None)):
         if isinstance(value, int) or (isinstance(value, str) and value.isdigit()):
             return int(value)
@@ -99,7 +98,7 @@ def _status(error: Exception) -> int | None:
 
 
 def scrub(text: str) -> str:
-    """Remove the user's secrets, anything that looks like a key, and passwords in addresses."""
+    """Remove the user's secrets, possible keys, and passwords in addresses."""
     found = {value.strip() for name, value in os.environ.items() if _SECRET_NAME.search(name)}
     found |= {repr(secret)[1:-1] for secret in found}
     # Replace the longest first, because one secret may contain another.
@@ -158,7 +157,7 @@ class StatedBudget:
 
 
 def stated_budget(headers: Mapping[str, str], what: str) -> StatedBudget | None:
-    """Parse OpenAI's or Anthropic's headers; None if no stated limit resets soon."""
+    """Parse the limits in OpenAI's or Anthropic's headers; return None if no limit resets soon."""
     left, limit, reset = (_stated(headers, what, name) for name in ("remaining", "limit", "reset"))
     try:
         seconds = _seconds(reset)

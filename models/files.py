@@ -44,7 +44,7 @@ def make_private_folder(folder: Path) -> None:
 
 @contextmanager
 def replace_file(file: Path) -> Iterator[IO[bytes]]:
-    """Open a private temporary file that replaces `file` if no error occurs while writing."""
+    """Open a private temporary file that replaces `file` when the block ends without an error."""
     descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name[:40]}-")
     try:
         with os.fdopen(descriptor, "wb") as sink:
@@ -57,7 +57,7 @@ def replace_file(file: Path) -> Iterator[IO[bytes]]:
 
 
 def write_private_file(file: Path, content: bytes) -> None:
-    """Write a file atomically and create its folder; only this user can access either."""
+    """Write a file atomically and create the folder, with access only for this user."""
     make_private_folder(file.parent)
     with replace_file(file) as sink:
         sink.write(content)

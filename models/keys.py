@@ -61,7 +61,7 @@ def load_keys(folder: Path) -> list[str]:
 
 
 def load_stored_keys() -> list[str]:
-    """Add stored keys to the environment unless they are already set there; return notices."""
+    """Add stored keys to the environment, unless already set there; return notices."""
     try:
         stored = _read_stored()
     except BadInput as unreadable:
@@ -76,7 +76,7 @@ def load_stored_keys() -> list[str]:
 
 
 def redirected_by_dotenv() -> list[str]:
-    """Return the variables from .env that decide where data is sent or stored."""
+    """Return the variables from .env that control where data is sent or stored."""
     return [name for name in sorted(_REDIRECTING) if source_of(name) == DOTENV]
 
 
@@ -92,7 +92,7 @@ def key_sources() -> list[KeySource]:
 
 
 def store_key(name: str, value: str) -> str:
-    """Store a key in the system's keyring, or in a private file if there is none; return where."""
+    """Store a key in the system's keyring, if any, or in a private file; return the place."""
     known_name(name)
     if len(check_key(name, value)) < SHORTEST_SECRET:
         raise BadInput(f"{name} is too short for a key. Set it to the whole key.")
@@ -121,7 +121,7 @@ def known_name(name: str) -> str:
 
 
 def check_key(name: str, value: str) -> str:
-    """Return the key; refuse a value that cannot be a key, without showing the value."""
+    """Return the key; refuse a malformed value without showing the value."""
     if not value.isprintable() or " " in value:
         raise BadInput(f"{name} contains a space or a line break. Set it to the key alone.")
     return value
@@ -166,12 +166,11 @@ def _read_dotenv(path: Path) -> tuple[dict[str, str], list[str]]:
 
 
 def _is_text(value: str) -> bool:
-    """Return whether the environment can hold the value; several lines are allowed."""
     return "".join(value.split()).isprintable()
 
 
 def _why_withheld(name: str) -> str:
-    """Explain why a stored key is not used: .env sets its address. Empty if the key is used."""
+    """Explain why a stored key is not used; return an empty string for a usable key."""
     names = (address for address, keys in _ADDRESSES.items() if name in keys)
     address = next((each for each in names if source_of(each) == DOTENV), "")
     return address and (

@@ -1,4 +1,4 @@
-"""Limits the calls to each provider by all debates in a process, and tracks outages."""
+"""Limits the calls from a process to each provider, and tracks outages."""
 
 import asyncio
 import os
@@ -26,7 +26,7 @@ _OUTAGES = {"server", "connection", "first_token", "idle", "total", "cut"}
 
 @dataclass(frozen=True)
 class Outage:
-    """A provider whose latest calls all failed."""
+    """A provider with only failures among the latest calls."""
 
     provider: str
     since: datetime
@@ -35,7 +35,7 @@ class Outage:
 
 @dataclass(frozen=True)
 class Allowance:
-    """The size of a call, and the limits set for its debate."""
+    """The size of a call, and the limits set for the debate."""
 
     calls_at_once: float = inf
     requests_per_minute: float = inf
@@ -72,7 +72,7 @@ class _Waiting:
 
 @dataclass
 class _Budget:
-    """The requests or tokens left until the next reset, according to the provider."""
+    """The remaining requests or tokens until the next reset, as reported by the provider."""
 
     left: float = inf
     limit: float = inf
@@ -91,7 +91,7 @@ class _Budget:
 
 @dataclass
 class ProviderLimits:
-    """Tracks one provider: calls in flight, how many are accepted, and whether it is down."""
+    """Tracks a provider's running calls, limits and outages."""
 
     most: float = inf
     failures: int = 0  # in a row
@@ -134,7 +134,7 @@ class ProviderLimits:
         return self.failures >= _FAILURES_IN_A_ROW
 
     def may_ask(self) -> bool:
-        """Return whether to try this provider; one that is down is tried only now and then."""
+        """Return whether to try the provider; during an outage, allow only occasional tries."""
         if self.is_down and _now() < self._next_probe:
             return False
         self._next_probe = _now() + _SECONDS_BETWEEN_PROBES
@@ -147,7 +147,7 @@ class ProviderLimits:
         self._next_probe = max(self._next_probe, _now() + _SECONDS_BETWEEN_PROBES)
 
     def outage(self, provider: str) -> Outage | None:
-        """Return the provider's outage, or None if the provider works or should be tried again."""
+        """Return the provider's outage, or None if the provider works or is due for another try."""
         if not self.is_down or _now() >= self._next_probe:
             return None
         clock = datetime.now(UTC)
@@ -171,7 +171,7 @@ class ProviderLimits:
             self.most, self._answers = max(1, self.in_flight - 1), 0
 
     def read_headers(self, call: StartedCall, headers: Mapping[str, str]) -> None:
-        """Read from response headers how many requests and tokens are left."""
+        """Read the number of remaining requests and tokens from response headers."""
         call.is_counted = True
         pending = [each for each in self._running if not each.is_counted]
         if stated := stated_budget(headers, "requests"):
@@ -180,7 +180,7 @@ class ProviderLimits:
             self._tokens.update(stated, sum(each.tokens for each in pending))
 
     def _admit(self) -> None:
-        """Start all calls that may start now, one from each debate in turn."""
+        """Start all waiting calls that the limits allow, one from each debate in turn."""
         while (debate := self._next_debate()) is not None:
             queue = self._queues.pop(debate)
             waiting = queue.popleft()
@@ -189,7 +189,6 @@ class ProviderLimits:
             waiting.started.set_result(self._start(waiting.allowance))
 
     def _next_debate(self) -> str | None:
-        """Return the first debate whose settings and provider allow a call now."""
         used_up: set[tuple[float, ...]] = set()  # limits with a debate already waiting for them
         for debate, queue in self._queues.items():
             allowance = queue[0].allowance
@@ -209,7 +208,7 @@ class ProviderLimits:
         )
 
     def _is_within(self, allowance: Allowance) -> bool:
-        """Check the debate's own limits; calls of debates with looser limits do not count."""
+        """Check the debate's own limits, ignoring the calls of debates with looser limits."""
         while self._last_minute and self._last_minute[0].at <= _now() - 60:
             self._last_minute.popleft()
         at_once, requests, tokens = allowance.limits
@@ -267,7 +266,7 @@ def limits_of(spec: ModelSpec) -> ProviderLimits:
 
 
 def current_outages() -> tuple[list[Outage], bool]:
-    """Return the providers that are down, and whether every provider called so far is down."""
+    """Return all outages, and whether every provider called so far has an outage."""
     known = _KNOWN.get(asyncio.get_running_loop(), {})
     found = [limits.outage(account[0]) for account, limits in known.items()]
     return [each for each in found if each], bool(found) and all(found)

@@ -32,7 +32,7 @@ class Price:
 
 
 def priced(usage: Usage, spec: ModelSpec, prices: Prices) -> Usage:
-    """Add the cost to the usage if the model's price is known."""
+    """Add the cost to the usage if the model's price is available."""
     price = price_of(spec, prices)
     return usage.model_copy(update={"cost_usd": cost_of(usage, price)}) if price else usage
 
@@ -79,7 +79,6 @@ def _listed(spec: ModelSpec) -> Price | None:
 
 
 def _of_model(name: str) -> Price | None:
-    """Return a model's price; dated snapshots cost the same, with known exceptions."""
     table = price_table()
     if not (dated := _SNAPSHOT.search(name)) or name in table:
         return table.get(name)

@@ -1,4 +1,4 @@
-"""Records model calls, and answers calls from a recording instead of a model."""
+"""Records model calls, and replaces model calls with recorded calls."""
 
 import asyncio
 import hashlib
@@ -59,7 +59,7 @@ class CallRequest(NamedTuple):
 
 @dataclass
 class Tape:
-    """A recording of calls: known calls are answered from it, new calls are added to it."""
+    """Answers known calls from a recording, and adds new calls to the recording."""
 
     known: Mapping[CallKey, RecordedCall] = field(default_factory=dict)
     keep: Callable[[CallKey, RecordedCall], Awaitable[None]] | None = None
@@ -74,7 +74,7 @@ class Tape:
         return CallKey(*same, self._made[same] - 1)
 
     def count(self, made: Iterable[CallKey]) -> None:
-        """Count calls made earlier, so that equal later calls get new numbers."""
+        """Count earlier calls, so that equal later calls get new numbers."""
         self._made.update((key.asked, key.messages) for key in made)
 
     async def wait_until(self, seconds: float, began: float) -> None:
@@ -111,7 +111,7 @@ async def on_tape(
     form: TypeAdapter[Result],
     call: Callable[[Listener], Awaitable[Answered[Result]]],
 ) -> Answered[Result]:
-    """Answer a call from the current recording, or make the call and record it."""
+    """Answer a call from the current recording, or make and record the call."""
     tape = _tape.get()
     if tape is None:
         return await call(listener)
@@ -128,7 +128,7 @@ async def on_tape(
 
 
 def _unpaid(call: RecordedCall) -> RecordedCall:
-    """Return a call without its usage, because a debate that reuses it does not pay for it."""
+    """Return a call without usage, because a debate does not pay for reused calls."""
     received = [
         replace(each, trouble=replace(each.trouble, usage=NO_USAGE)) if each.trouble else each
         for each in call.received
@@ -213,14 +213,13 @@ class _Recorder:
 
 
 def _hash(messages: Sequence[BaseMessage], marks: Sequence[str]) -> str:
-    """Hash the messages without the marks, which differ in every debate."""
+    """Hash the messages without the nonces, which differ in every debate."""
     parts = [each.model_dump(include=_SENT) for each in messages]
     text = _replace(json.dumps(parts, ensure_ascii=False, default=str), _pairs(marks))
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def _pairs(marks: Sequence[str]) -> list[tuple[str, str]]:
-    """Pair each mark with a placeholder of the same length."""
     given = [(mark, chr(_FIRST_PLACEHOLDER + number)) for number, mark in enumerate(marks)]
     return [(mark, sign * len(mark)) for mark, sign in given if mark]
 
@@ -230,7 +229,7 @@ def _without_marks(call: RecordedCall, marks: Sequence[str]) -> RecordedCall:
 
 
 def with_marks(call: RecordedCall, marks: Sequence[str]) -> RecordedCall:
-    """Return a recorded call with this debate's marks in place of the placeholders."""
+    """Return a recorded call with this debate's nonces in place of the placeholders."""
     return _translate(call, [(sign, mark) for mark, sign in _pairs(marks)])
 
 
@@ -241,7 +240,7 @@ def _translate(call: RecordedCall, pairs: list[tuple[str, str]]) -> RecordedCall
 
 
 def _replace_across(texts: Sequence[str], pairs: list[tuple[str, str]]) -> list[str]:
-    """Replace marks in consecutive texts, including a mark that spans two texts."""
+    """Replace nonces in consecutive texts, including a nonce that spans two texts."""
     whole = _replace("".join(texts), pairs)
     ends = list(accumulate(len(text) for text in texts))
     return [whole[end - len(text) : end] for text, end in zip(texts, ends, strict=True)]

@@ -42,7 +42,7 @@ Result = TypeVar("Result", bound=_WithUsage)
 
 @dataclass(frozen=True)
 class Trouble:
-    """A failed attempt and what followed: a retry, a fallback or a failure."""
+    """A failed attempt and the next step: a retry, a fallback or a failure."""
 
     what: str
     model: str
@@ -155,13 +155,12 @@ def _failure_of(error: Exception) -> tuple[Failure, Usage]:
 
 
 def _backoff(tries: int, failure: Failure, settings: DebateSettings) -> float:
-    """Return the seconds to wait: full jitter, or Retry-After plus a little jitter."""
     jitter = random.uniform(0, min(_LONGEST_BACKOFF, settings.retry_wait * 2 ** min(tries, 10)))  # noqa: S311
     return jitter if failure.retry_after is None else failure.retry_after + min(jitter, 1.0)
 
 
 async def _pause_before_retry(seconds: float, listener: Listener) -> None:
-    """Sleep in short steps, so that a pause request is noticed before the next attempt."""
+    """Sleep in short steps, so that a pause request takes effect before the next attempt."""
     deadline = asyncio.get_running_loop().time() + seconds
     while True:
         if listener.pause_requested():

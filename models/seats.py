@@ -1,4 +1,4 @@
-"""Assigns models to seats, and checks them before the first paid call."""
+"""Assigns models to seats, and checks all models before the first paid call."""
 
 import asyncio
 import os
@@ -87,7 +87,7 @@ async def _choose_models(settings: DebateSettings) -> tuple[list[Seat], str]:
 
 
 async def _choose_judge(seats: list[Seat], settings: DebateSettings) -> tuple[list[Seat], str]:
-    """Give the judge a model that no debater uses, unless the user chose one; add a notice."""
+    """Give the judge a separate model, unless the user chose one; add a notice."""
     judge = next((seat for seat in seats if seat.role == "judge"), None)
     debaters = [seat for seat in seats if seat.role not in NOT_DEBATING]
     sharing = [seat.name for seat in debaters if judge and seat.model == judge.model]
@@ -147,7 +147,7 @@ async def preflight(
 
 
 async def _explain_bare_names(settings: DebateSettings) -> list[str]:
-    """Explain why names without a provider were taken for Ollama models that Ollama lacks."""
+    """Explain why specs without a provider selected Ollama, if Ollama lacks the models."""
     explained = []
     for model in dict.fromkeys(models_of(settings.build_seats())):
         if taken := taken_for_ollama(model):
@@ -159,7 +159,7 @@ async def _explain_bare_names(settings: DebateSettings) -> list[str]:
 
 
 async def usable_models() -> list[UsableModel]:
-    """List the models that can be used now: Ollama's, built-in ones, and one per API key."""
+    """List all usable models: Ollama's, built-in models, and one per API key."""
     ollama = [UsableModel(f"ollama:{name}", "ollama") for name in await _list_pulled()]
     hosted = [UsableModel(model, parse_spec(model).provider) for model in hosted_models()]
     files = weights.embedded_files().items()
@@ -192,7 +192,7 @@ def missing_files(specs: Iterable[str]) -> list[weights.Weights]:
 
 
 def window_for(model: str, settings: DebateSettings) -> int | None:
-    """Return how many tokens a prompt and its answer may have together; None if unlimited."""
+    """Return the maximum tokens of a prompt plus the answer; None if unlimited."""
     spec = parse_spec(model)
     provider = provider_of(spec)
     wanted = settings.context_tokens or provider.window(spec.name)
@@ -216,7 +216,7 @@ def is_demonstration_model(model: str) -> bool:
 
 
 def check_sight(seats: list[Seat], settings: DebateSettings, images: Sequence[Image]) -> None:
-    """Refuse models known not to accept images; allow models that may accept them."""
+    """Refuse models that cannot accept images; allow models that may accept images."""
     for seat in (seat for seat in seats if seat.id in settings.opening_seats):
         seen = [image for image in images if strategy_for(settings).sees(seat, image)]
         blind = _first_lacking(seat, lambda provider, name: provider.takes_images(name) is False)
@@ -229,7 +229,7 @@ def check_sight(seats: list[Seat], settings: DebateSettings, images: Sequence[Im
 
 
 def _check_person(seat: Seat, settings: DebateSettings) -> None:
-    """Refuse a person where a fallback model or a decision in a fixed form is needed."""
+    """Refuse a person for a seat with a fallback model or a decision in a fixed form."""
     if seat.is_human and seat.fallback_models:
         raise BadInput(f"{seat.name} is a person, so its fallback models are never used.")
     if HUMAN in seat.fallback_models:
@@ -314,6 +314,5 @@ def _set_model(seat: Seat, model: str) -> Seat:
 
 
 def _write_specs_in_full(seat: Seat) -> Seat:
-    """Write model specs in full, so that records and prices use one name per model."""
     model, *fallbacks = (str(parse_spec(text)) for text in models_of([seat]))
     return seat.model_copy(update={"model": model, "fallback_models": tuple(fallbacks)})

@@ -1,4 +1,4 @@
-"""Cleans text from models or users."""
+"""Cleans text from models and users."""
 
 import math
 import re
@@ -17,7 +17,7 @@ def clean(text: str) -> str:
 
 
 def clean_data(data: Any, clean_text: Callable[[str], str] | None = None) -> Any:
-    """Clean all text in plain data, and convert numbers that cannot be stored to text."""
+    """Clean all text in plain data, and convert unstorable numbers to text."""
     clean_text = clean_text or clean_piece
     if isinstance(data, str):
         return clean_text(data)
@@ -40,7 +40,7 @@ def clean_reply(text: str) -> str:
 
 
 def shorten(text: str, limit: int) -> str:
-    """Put text on one line; if it is too long, cut it between words and add an ellipsis."""
+    """Put text on one line; cut a long line between words and add an ellipsis."""
     line = " ".join(text.split())
     if len(line) <= limit:
         return line

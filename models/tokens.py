@@ -1,4 +1,4 @@
-"""Measures texts in tokens: a typical count, and an upper bound for context windows."""
+"""Counts tokens approximately, and computes upper bounds for context windows."""
 
 import math
 import re
@@ -19,7 +19,7 @@ def count_tokens(text: str) -> int:
 
 
 def estimate_tokens(*texts: str) -> int:
-    """Estimate tokens in these texts, erring on the high side."""
+    """Estimate the number of tokens in these texts, preferring too many to too few."""
     return sum(len(text.encode()) for text in texts) // BYTES_PER_TOKEN
 
 

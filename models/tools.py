@@ -1,4 +1,4 @@
-"""The tools that a seat may call during a turn."""
+"""Defines the tools that a seat may call during a turn."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -73,7 +73,7 @@ def calls_in(message: AIMessage | None) -> list[Call]:
 
 
 async def use_tool(tools: Sequence[BaseTool], call: Call) -> tuple[ToolUse, Any]:
-    """Run a tool call; return a failure as a result, so that the model sees it."""
+    """Run a tool call; return an error as a result, so that the model sees the error."""
     name, given = call["name"] or "", call["args"]
     tool = next((each for each in tools if each.name == name), None)
     artifact, failed = None, True

@@ -12,7 +12,7 @@ _ROUND = re.compile(r"r(\d+)\.")
 
 
 def scrub_traces() -> None:
-    """Remove secrets from everything that this process traces."""
+    """Remove secrets from all traces of this process."""
     if tracing_is_enabled():
         get_cached_client(anonymizer=scrub_data)
 

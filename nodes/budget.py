@@ -62,7 +62,7 @@ def call_budget(
 
 
 def check_budget(state: DebateState, settings: DebateSettings) -> None:
-    """Refuse a budget if a price is unknown, or if it cannot pay for one call and the answer."""
+    """Refuse a budget if a price is missing, or if even one call and the answer cost too much."""
     cap = cap_of(settings)
     if cap is None:
         return
@@ -81,13 +81,13 @@ def check_budget(state: DebateState, settings: DebateSettings) -> None:
 
 
 def used_by(state: DebateState, settings: DebateSettings) -> Amount:
-    """Return what the calls of a debate used, by its state."""
+    """Return the usage of a debate's calls, according to the state."""
     before = state.get("paid_before", NO_USAGE)
     return _used_in_all(state, settings) - amount_of(before, NOTHING)
 
 
 def paid_by(state: DebateState, settings: DebateSettings) -> Usage:
-    """Return what a fork that begins with this state need not pay."""
+    """Return the usage that a fork beginning with this state does not pay for again."""
     used = _used_in_all(state, settings)
     return Usage(input_tokens=round(used.tokens), output_tokens=0, cost_usd=used.cost)
 
@@ -101,7 +101,7 @@ def _used_in_all(state: DebateState, settings: DebateSettings) -> Amount:
 
 
 def budget_stop(state: DebateState, settings: DebateSettings) -> StopDecision | None:
-    """Stop the rounds if the budget might not pay for another round and the answer."""
+    """Stop the rounds if the budget might be too small for another round and the answer."""
     cap = cap_of(settings)
     if cap is None:
         return None
@@ -117,7 +117,7 @@ def budget_stop(state: DebateState, settings: DebateSettings) -> StopDecision | 
 
 
 def ends_rounds_when_spent(node: Node) -> Node:
-    """Make a node stop the rounds if the budget does not pay for its next call."""
+    """Make a node stop the rounds if the budget is too small for the node's next call."""
 
     @wraps(node)
     async def run(state: DebateState, runtime: "Runtime[Any]") -> dict[str, Any]:
@@ -161,7 +161,7 @@ def _stop(number: int, cap: Amount | None, why: str) -> StopDecision:
 
 
 def calls_after(state: DebateState, settings: DebateSettings, phase: str) -> Sequence[PlannedCall]:
-    """Return the calls that remain at the end of the debate after a call of this phase."""
+    """Return the calls that remain after a call in the given phase."""
     if phase == "synthesize":  # set nothing aside for scoring, or the answer might never be written
         return []
     calls = strategy_for(settings).closing_calls(state)
@@ -177,7 +177,7 @@ def _price(
     calls: Sequence[PlannedCall],
     said_next: int | None = None,
 ) -> Amount:
-    """Return the likely cost of these calls, with a safety margin for the most uncertain one."""
+    """Return the likely cost of these calls, with a safety margin for the most uncertain call."""
     calls = [each for each in calls if not each.seat.is_human]
     if not calls:
         return NOTHING

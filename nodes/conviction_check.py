@@ -1,4 +1,4 @@
-"""Asks every active seat whether another seat convinced it, and eliminates seats that concede."""
+"""Asks all active seats whether another seat convinced them, and eliminates conceding seats."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
@@ -144,7 +144,7 @@ def _conviction(
 
 
 def _names(state: DebateState, settings: DebateSettings, others: Sequence[str]) -> dict[str, str]:
-    """Map each name that may refer to another seat to the seat's id, most reliable names last."""
+    """Map each name of another seat to the seat's id, with the most reliable names last."""
     # All seats are included, so that part of one name is not mistaken for another name. A model's
     # name counts only if exactly one of the other seats uses the model.
     seats = [seat for seat in state["seats"] if strategy_for(settings).answers(seat)]

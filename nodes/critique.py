@@ -1,4 +1,4 @@
-"""Lets the critic review the latest answers and, in some protocols, decide what is still open."""
+"""Lets the critic review the latest answers and, in some protocols, list open objections."""
 
 import re
 from collections.abc import Sequence

@@ -30,7 +30,7 @@ _CHECK = block_reader(CheckBlock, ShortCheckBlock)
 
 
 async def fact_check(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Check the latest statement; a speaker whose claim is contradicted may correct it once."""
+    """Check the latest statement; let a contradicted speaker correct it once."""
     seat, statement = seat_with_role(state, "fact_checker"), statements_in(state["turns"])[-1]
     try:
         listed = await decide(state, runtime, seat, "fact_check", "claims", _CLAIMS)

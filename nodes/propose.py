@@ -1,4 +1,4 @@
-"""Lets seats answer the question, and revise their answers in later rounds."""
+"""Lets seats answer the question, and revise the answers in later rounds."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -100,7 +100,7 @@ def _collect(
 def _keep_answer(
     state: DebateState, runtime: Runtime[Any], seat: Seat, failure: ModelFailed, *, initial: bool
 ) -> Work:
-    """Use the seat's previous or initial answer, if any, in place of the failed one."""
+    """Use the seat's previous or initial answer, if any, in place of the failed answer."""
     answers = answers_of(state, seat.id)
     if not answers or strategy_for(runtime.context).when_a_seat_fails == "sit_out":
         why = str(failure)

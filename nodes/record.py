@@ -1,4 +1,4 @@
-"""Builds the record of a debate from its state; apart from its node, which needs langgraph."""
+"""Builds the record of a debate from the state, without importing LangGraph."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -25,7 +25,7 @@ from contend.nodes.prompting.points import points_of
 
 
 def read_record(state: DebateState, debate: str) -> DebateRecord:
-    """Return the record that `store` wrote; for an unfinished debate, build it now."""
+    """Return the record that `store` wrote; for an unfinished debate, build a record."""
     if not state.get("trace"):
         return build_record(state, debate)
     # Release 0.2 and earlier stored points without their history.
@@ -107,7 +107,7 @@ def _drafts(state: DebateState) -> dict[str, Any]:
 
 
 def _winner(state: DebateState) -> dict[str, str | None]:
-    """Return the winner, the last seat or the answer's author, and why it won."""
+    """Return the winner (the last seat or the answer's author) and the reason."""
     active = state["active"]
     if len(active) == 1:
         return {"winner": active[0], "winner_by": "one_left"}

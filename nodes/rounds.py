@@ -20,7 +20,7 @@ def open_round(state: DebateState, runtime: "Runtime[Any]", number: int) -> Deba
 def describe_round(
     state: DebateState, settings: DebateSettings, number: int
 ) -> tuple[DebateState, NodeEvent]:
-    """Return what a new round adds to the state, and the event that announces it."""
+    """Return a new round's additions to the state, and the event that announces the round."""
     strategy = strategy_for(settings)
     waiting = still_active(state, settings)
     first = ids_with_role(state, strategy.opening_role(number))

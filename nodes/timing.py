@@ -1,4 +1,4 @@
-"""Computes a debate's tokens, and its running time without pauses."""
+"""Computes a debate's token counts, and the running time without pauses."""
 
 import time
 from collections.abc import Iterable, Sequence
@@ -72,7 +72,6 @@ def total_usage(state: DebateState) -> TotalUsage:
 
 
 def _sum_of_known(counts: Sequence[int | None]) -> int | None:
-    """Return the sum of the known counts, or None if all are unknown."""
     known = [count for count in counts if count is not None]
     return sum(known) if known or not counts else None
 

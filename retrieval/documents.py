@@ -35,7 +35,7 @@ _OVERLONG = re.compile(rf"([^\s。]{{{PASSAGE_CHARS - 1},{PASSAGE_CHARS}}})")
 
 @dataclass(frozen=True)
 class DocumentPage:
-    """A place that a reader can look up: a page of a PDF, or the line where a passage begins."""
+    """A part of a document: a page of a PDF, or a passage that begins at a line."""
 
     number: int
     text: str
@@ -67,7 +67,7 @@ class Loaded:
 
 @dataclass(frozen=True, eq=False)
 class Corpus:
-    """The documents of a debate. It is compared by identity, so that results can be cached."""
+    """The documents of a debate, compared by identity, so that results can be cached."""
 
     pages: dict[str, tuple[DocumentPage, ...]]
     passages: tuple[Passage, ...]
@@ -76,7 +76,7 @@ class Corpus:
 
 
 def load_documents(paths: Sequence[Path]) -> tuple[list[Loaded], list[str]]:
-    """Read files and folders, or refuse all if one is unreadable; also return user notices."""
+    """Read files and folders, or refuse all if one is unreadable; also return notices."""
     problems: list[str] = []
     skipped: Counter[str] = Counter()
     notices: list[str] = []
@@ -171,7 +171,7 @@ def _walk_folder(folder: Path, problems: list[str], skipped: Counter[str]) -> It
 
 
 def _mode(path: Path) -> int:
-    """Return the file mode; treat an inaccessible file as regular, to refuse it later."""
+    """Return the file mode; treat an inaccessible file as regular, to refuse the file later."""
     try:
         return path.stat().st_mode
     except PermissionError:

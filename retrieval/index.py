@@ -1,4 +1,4 @@
-"""A FAISS index in langchain's store, saved without pickle and verified before use."""
+"""Builds a FAISS index in langchain's store, saved without pickle and verified before use."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _MOST_OPEN = 4
 
 
 class Manifest(BaseModel):
-    """The description of a stored index, with checksums of its files."""
+    """The description of a stored index, with checksums of the files."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -53,7 +53,7 @@ class Manifest(BaseModel):
 
     @property
     def vectors_name(self) -> str:
-        """Return a file name made from the content, so a manifest never names wrong vectors."""
+        """Return a file name derived from the content, unique to these vectors."""
         return f"vectors-{self.vectors_sha256[:16]}.faiss"
 
     @property
@@ -63,7 +63,7 @@ class Manifest(BaseModel):
 
 @dataclass(frozen=True)
 class Hit:
-    """A search result. The score measures similarity of topic, not agreement."""
+    """A search result; the score measures similarity of topic, not agreement."""
 
     key: str
     score: float
@@ -76,7 +76,7 @@ class VectorIndex:
     notice: str  # for the user; empty if there is no problem
 
     def fits(self, vector: Vectors) -> bool:
-        """Return whether the vector has the index's size; another size means the model changed."""
+        """Return whether the vector has the index's size; another size shows a changed model."""
         return bool(self.store.index.d == len(vector))
 
     def check_fits(self, vector: Vectors, spec: str) -> None:
@@ -84,7 +84,7 @@ class VectorIndex:
             raise EmbeddingFailed(f"{spec} returns vectors of different sizes")
 
     def search(self, vector: Vectors, limit: int, places: Sequence[int] | None = None) -> list[Hit]:
-        """Return the nearest texts, best first; with `places`, search only those, exactly."""
+        """Return the nearest texts, best first; `places` selects texts for an exact search."""
         import faiss
         import numpy as np
 
@@ -106,7 +106,7 @@ class VectorIndex:
         return [Hit(keys[at], float(score)) for at, score in zip(found, scores, strict=True)]
 
     def similarities(self, vector: Vectors) -> Vectors:
-        """Return the similarity of every text, in order. The index must be exact."""
+        """Return the similarity of every text, in order; the index must be exact."""
         import numpy as np
 
         count = len(self.store.index_to_docstore_id)
@@ -154,7 +154,7 @@ async def open_index(
     what: str,
     on_progress: Progress = lambda _done, _total: None,
 ) -> VectorIndex:
-    """Open the index for these texts, and embed only the texts that it lacks."""
+    """Open the index for these texts, and embed only texts that are missing from the index."""
     wanted = {key: _digest(text.encode()) for key, text in texts.items()}
     index, entries, why = await asyncio.to_thread(_load, folder, embedder.spec)
     if not await _is_made_by(embedder, index, entries, wanted, texts):
@@ -183,7 +183,7 @@ async def _is_made_by(
     wanted: Mapping[str, str],
     texts: Mapping[str, str],
 ) -> bool:
-    """Check that the model still produces a stored vector; the model may have been replaced."""
+    """Return whether the model still produces a stored vector, because models can be replaced."""
     keys = {digest: key for key, digest in wanted.items()}
     known = [(at, keys[digest]) for at, digest in enumerate(entries.values()) if digest in keys]
     if embedder.pinned or not known:
@@ -195,7 +195,7 @@ async def _is_made_by(
 
 
 def build(rows: Any) -> Any:
-    """Build a FAISS index of unit vectors: exact if there are few, otherwise approximate."""
+    """Build a FAISS index of unit vectors, exact for few vectors and otherwise approximate."""
     import faiss
     import numpy as np
 
@@ -245,7 +245,6 @@ def _digest(content: bytes) -> str:
 
 
 def _store(index: Any, texts: Mapping[str, str]) -> FAISS:
-    """Wrap the index in langchain's store, which is never saved, because it uses pickle."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # the package announces its end of life
         from langchain_community.docstore import InMemoryDocstore
@@ -264,7 +263,7 @@ def _store(index: Any, texts: Mapping[str, str]) -> FAISS:
 
 
 class _VectorsOnly(Embeddings):
-    """A placeholder required by the store; vectors are computed elsewhere."""
+    """Fills the store's required embedding argument; vectors are computed elsewhere."""
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         raise NotImplementedError
@@ -274,7 +273,7 @@ class _VectorsOnly(Embeddings):
 
 
 def _save(folder: Path, index: Any, model: str, entries: Mapping[str, str]) -> None:
-    """Write both files, named after their content, and then the manifest that names them."""
+    """Write both files, named by content, and then the manifest with the file names."""
     import faiss
 
     vectors = faiss.serialize_index(index).tobytes()
@@ -294,7 +293,7 @@ def _save(folder: Path, index: Any, model: str, entries: Mapping[str, str]) -> N
 
 
 def _tidy(folder: Path, current: set[str]) -> None:
-    """Remove old files, except recent ones that other processes may still use."""
+    """Remove old files, but keep recent files that other processes may still use."""
     for left in folder.iterdir():
         with contextlib.suppress(OSError):
             if left.name not in current and time.time() - left.stat().st_mtime > _OLD:

@@ -39,7 +39,7 @@ class DocumentAccess:
     shown: tuple[Document, ...]
 
     def places(self, corpus: Corpus) -> list[int] | None:
-        """Return the indexes of the passages that may be shown; None means all passages."""
+        """Return the indexes of the passages that may be shown; None stands for all passages."""
         if len(self.shown) == len(self.documents):
             return None
         ids = {document.id for document in self.shown}

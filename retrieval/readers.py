@@ -82,7 +82,6 @@ def read(path: Path, data: bytes) -> Source:
 
 
 def _tidy(text: str) -> str:
-    """Remove control characters and unusual line breaks."""
     return clean_piece(_ODD_SPACE.sub(" ", _LINE_END.sub("\n", text)))
 
 
@@ -218,7 +217,7 @@ class _Html:
         self._skip(end)
 
     def _visible_text(self, line: str) -> str:
-        """Return a line's text; keep superscripts, because 10<sup>6</sup> is not 106."""
+        """Return a line's visible text, with superscripts, because 10<sup>6</sup> is not 106."""
         text = html.unescape(line) if "&" in line else line
         pattern, signs = _SCRIPTS.get(self._script, (None, {}))
         return text.translate(signs) if pattern and pattern.fullmatch(text.strip()) else text
@@ -232,7 +231,7 @@ class _Html:
 
 
 def _csv_rows(name: str, text: str) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
-    """Return each row twice: as `header: value; header: value`, and as written."""
+    """Return all rows as `header: value; header: value`, and all rows in the original form."""
     reader = csv.reader(io.StringIO(text), delimiter=_delimiter(text), skipinitialspace=True)
     lines = text.split("\n")
     rows: list[tuple[int, list[str]]] = []

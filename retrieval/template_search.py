@@ -92,7 +92,7 @@ class Searcher:
 
 
 def group_scores(similarities: Vectors, groups: Sequence[int]) -> list[float]:
-    """Score each group by the mean of its two best lines, so that one lucky match counts half."""
+    """Score each group by the mean of the two best lines, so that one lucky match counts half."""
     import numpy as np
 
     sizes = np.array(groups)[:, None]
@@ -114,7 +114,7 @@ def index_folder(home: Path, spec: str) -> Path:
 async def open_searcher(
     embedder: Embedder, on_progress: Progress = lambda _done, _total: None
 ) -> Searcher:
-    """Return this process's searcher; rebuild it if the user's templates have changed."""
+    """Return this process's searcher, rebuilt if the user's templates have changed."""
     home = data_home()
     current = await asyncio.to_thread(fingerprint, home)
 
@@ -141,7 +141,7 @@ async def rebuild_index(
 async def find_templates(
     question: str, settings: DebateSettings, embedding_model: str
 ) -> TemplateSearch:
-    """Find templates; if the embedding model fails, return none and a notice."""
+    """Find templates; if the embedding model fails, return no templates and a notice."""
     if not settings.templates:
         # Give no notice if templates are off by default.
         usual = type(settings).model_fields["templates"].default

@@ -1,4 +1,4 @@
-"""Loads the reasoning templates: built-in ones, the user's own, and those not yet accepted."""
+"""Loads reasoning templates: built-in, the user's own, and templates not yet accepted."""
 
 import contextlib
 import os
@@ -60,7 +60,7 @@ class Template(BaseModel):
     origin: Origin = "shipped"
 
     def lines(self) -> list[str]:
-        """Return the lines to embed: one for each kind of question the template is for."""
+        """Return the lines to embed, one for each kind of question that the template is for."""
         first, *others = self.use_when
         return [f"{self.title}. {first}", *others]
 
@@ -124,7 +124,7 @@ def shipped_templates() -> tuple[Template, ...]:
 
 @cache
 def plain_requests() -> tuple[str, ...]:
-    """Return requests that need no template; questions nearest to these get none."""
+    """Return requests that need no template; questions nearest to these requests get none."""
     text = files("contend.retrieval").joinpath("plain_requests.txt").read_text("utf-8")
     return tuple(line for line in text.splitlines() if line.strip())
 
@@ -166,7 +166,7 @@ def _load_folder(folder: Path, origin: Origin, taken: dict[str, str] | None) -> 
 
 
 def fingerprint(home: Path) -> tuple[tuple[str, int, int], ...]:
-    """Return a value that changes with the user's templates; cheap, as every debate needs it."""
+    """Return a value that changes with the user's templates, computed quickly for every debate."""
     found = []
     for file in _files(user_folder(home)):
         with contextlib.suppress(OSError):  # a broken link is reported when it is read

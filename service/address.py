@@ -51,7 +51,6 @@ def page_of(debate_id: str) -> str | None:
 
 
 def _has_debate(host: str, port: int, debate_id: str) -> bool:
-    """Return whether a Contend service listens at the address and has the debate."""
     with closing(http.client.HTTPConnection(host, port, timeout=_SECONDS_TO_ANSWER)) as connection:
         connection.request("GET", f"{DEBATES_PREFIX}/{debate_id}")
         answer = connection.getresponse()

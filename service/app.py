@@ -1,4 +1,4 @@
-"""The HTTP API, a FastAPI app run by `contend serve`."""
+"""Builds the HTTP API, a FastAPI app that `contend serve` runs."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager

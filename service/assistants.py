@@ -14,7 +14,7 @@ from contend.service.logs import log_trouble
 
 
 async def register_presets() -> None:
-    """Create an assistant per preset, or update it if the preset has changed."""
+    """Create an assistant for each preset, or update the assistant of a changed preset."""
     client = get_client(api_key=None)
     for name in await asyncio.to_thread(preset_names):
         try:

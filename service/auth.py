@@ -1,4 +1,4 @@
-"""Authentication with the service token."""
+"""Authenticates requests by the service token."""
 
 import hashlib
 import hmac
@@ -28,13 +28,13 @@ async def require_token(request: Request, _: object = Security(_described)) -> N
 
 
 async def require_token_from_network(request: Request, _: object = Security(_described)) -> None:
-    """Refuse requests that may come from other machines and lack the token."""
+    """Refuse requests from other machines without the token."""
     if request.app.state.runs.options.open_to_network or not is_loopback(client_of(request)):
         await require_token(request)
 
 
 def client_of(request: HTTPConnection) -> str:
-    """Return the client's address; limits on debates and streams apply per address."""
+    """Return the client's address, which identifies the client in limits."""
     return request.client.host if request.client else "localhost"  # a local socket has no address
 
 
@@ -53,12 +53,10 @@ def is_service_token(scope: Mapping[str, Any]) -> bool:
 
 
 def _given(scope: Mapping[str, Any]) -> bytes:
-    """Return the token as bytes, because a header may not be valid text."""
     header = dict(scope["headers"]).get(b"authorization", b"")
     scheme, _, token = bytes(header).partition(b" ")
     return token.strip() if scheme.lower() == b"bearer" else b""
 
 
 def _same(given: bytes, expected: bytes) -> bool:
-    """Compare hashes in constant time, so that timing does not reveal the token or its length."""
     return hmac.compare_digest(hashlib.sha256(given).digest(), hashlib.sha256(expected).digest())

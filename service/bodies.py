@@ -1,4 +1,4 @@
-"""Reads request bodies, and refuses those that are too large, too slow or not JSON."""
+"""Reads request bodies, and refuses any that are too large, too slow or not JSON."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -18,7 +18,7 @@ SECONDS_FOR_JSON = 30.0
 
 
 async def read_json(request: Request, most: int = MAX_JSON_BYTES) -> bytes:
-    """Return the body; refuse it as soon as it exceeds the limit."""
+    """Return the body; refuse the request as soon as the body exceeds the limit."""
     kind = request.headers.get("content-type", "application/json").partition(";")[0].strip()
     if kind.lower() != "application/json" and not kind.lower().endswith("+json"):
         raise Refused(415, "not_json", "Send the request as application/json.")
@@ -37,7 +37,7 @@ async def read_json(request: Request, most: int = MAX_JSON_BYTES) -> bytes:
 
 @asynccontextmanager
 async def body_in_time(seconds: float) -> AsyncIterator[None]:
-    """Refuse a request whose body arrives too slowly or whose client disconnects."""
+    """Refuse a request if the body arrives too slowly or the client disconnects."""
     try:
         async with asyncio.timeout(seconds):
             yield

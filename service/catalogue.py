@@ -1,4 +1,4 @@
-"""The endpoints for protocols, models, estimates and the scoreboard."""
+"""Provides the endpoints for protocols, models, estimates and the scoreboard."""
 
 import asyncio
 from dataclasses import asdict
@@ -53,7 +53,7 @@ class Protocols(BaseModel):
 
 
 class Models(BaseModel):
-    """The models that can be used now, and the one that is used by default."""
+    """All usable models, and the default model."""
 
     default: str
     notice: str
@@ -61,7 +61,7 @@ class Models(BaseModel):
 
 
 class LikelyAnswer(BaseModel):
-    """The usual calls, tokens and cost of such a debate."""
+    """The usual calls, tokens and cost of a similar debate."""
 
     calls: int
     tokens: int

@@ -1,4 +1,4 @@
-"""OpenAI's chat API, through which any chat client can use a debate as a model."""
+"""Provides OpenAI's chat API, so that any chat client can use a debate as a model."""
 
 import asyncio
 import json
@@ -36,7 +36,7 @@ _PLAIN: tuple[object, ...] = (None, False, [], ["text"], {"type": "text"})
 
 
 class DebateOptions(BaseModel):
-    """What the chat API has no field for."""
+    """Debate options that OpenAI's chat API lacks."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -79,7 +79,7 @@ class ChatRequest(BaseModel):
 
 
 class _ChatRoute(APIRoute):
-    """Returns errors in the form that OpenAI's clients read."""
+    """Returns errors in the form that OpenAI's clients expect."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
@@ -127,7 +127,7 @@ async def get_chat_models() -> dict[str, Any]:
     openapi_extra=describe_body(ChatRequest),
 )
 async def post_chat(request: Request, runs: TheRuns) -> Response:
-    """Debate the last message; the debate goes on if the client disconnects."""
+    """Debate the last message; the debate continues if the client disconnects."""
     asked = parse_body(ChatRequest, await read_json(request))
     _refuse_unsupported(asked)
     start = await asyncio.to_thread(_start_of, asked)
@@ -158,7 +158,6 @@ def _start_of(asked: ChatRequest) -> Start:
 
 
 def _question(messages: list[ChatMessage]) -> str:
-    """Return the last message, followed by the conversation before it."""
     *earlier, last = messages
     if last.role != "user":
         raise Refused(422, "invalid", "The last message must come from the user.")
@@ -226,7 +225,6 @@ def _head(debate: StoredDebate, asked: ChatRequest, kind: str) -> dict[str, Any]
 
 
 def _answer(record: DebateRecord) -> str:
-    """Return the answer with its warnings above it."""
     cautions = [f"> {each}" for each in record.warnings]
     return "\n\n".join(filter(None, ["\n>\n".join(cautions), record.final_answer]))
 

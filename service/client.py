@@ -60,7 +60,7 @@ class DebateClient:
         images: Sequence[Path] = (),
         **more: Any,
     ) -> DebateSummary:
-        """Start a debate; `more` are other request fields, such as protocol, model and outcomes."""
+        """Start a debate; `more` holds other request fields, such as `protocol` or `outcomes`."""
         body = {"question": question, "settings": dict(settings or {}), **more}
         given = (("documents", documents), ("images", images))
         files = [(part, (path.name, path.read_bytes())) for part, paths in given for path in paths]

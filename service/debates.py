@@ -1,4 +1,4 @@
-"""The endpoints under /api/v1/debates, for debates of every protocol."""
+"""Provides the endpoints under /api/v1/debates, for debates of every protocol."""
 
 import asyncio
 from typing import Annotated, Literal
@@ -104,7 +104,7 @@ _BODY = {
     responses=errors(401, 403, 408, 409, 411, 413, 415, 422, 429, 503),
 )
 async def post_new_debate(request: Request, runs: TheRuns) -> JSONResponse:
-    """Start a debate; it continues after this response, whether or not anybody watches it."""
+    """Start a debate, which continues after this response even without viewers."""
     debate = await start_debate(runs, request)
     shown = summarize(debate, here=True, waiting_for_you=False)
     where = {"Location": f"{DEBATES_PREFIX}/{debate.id}"}
@@ -156,7 +156,7 @@ async def get_events(
     follow: Annotated[bool, Query(description="Wait for new events.")] = True,
     last_event_id: Annotated[str | None, Header(max_length=20)] = None,
 ) -> Response:
-    """Replay the events after `after` or `Last-Event-ID`, then send new ones as they happen."""
+    """Replay the events after `after` or `Last-Event-ID`, then send new events immediately."""
     if last_event_id:
         after = max(after, _parse_event_id(last_event_id))
     debate = await find_debate(runs, debate_id)

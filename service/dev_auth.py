@@ -1,4 +1,4 @@
-"""Authentication for `langgraph dev`: without a token, only this machine has access."""
+"""Authenticates users of `langgraph dev`; without a token, only this machine has access."""
 
 import os
 from typing import Any

@@ -1,4 +1,4 @@
-"""Error responses, which all have the same form."""
+"""Builds error responses, which all have the same form."""
 
 import re
 from collections.abc import Iterator
@@ -50,7 +50,7 @@ def refuse(refused: Refused) -> JSONResponse:
 
 
 def database_away(debate_id: str | None = None) -> Refused:
-    """Return the error for an unavailable database; only the log has the reason."""
+    """Return the error for an unavailable database, without the reason, which is in the log."""
     detail = "The database of this service is not available; try again later."
     return Refused(503, "database_away", detail, debate_id=debate_id)
 
@@ -75,7 +75,6 @@ def refusing_models() -> AbstractContextManager[None]:
 
 @contextmanager
 def _refusing(error: str, what: str) -> Iterator[None]:
-    """Answer the operator's bad input with 503, but an overlong question with 422."""
     try:
         yield
     except QuestionTooLong as long:
@@ -130,6 +129,6 @@ async def on_http_error(_: Request, error: HTTPException) -> JSONResponse:
 
 
 async def on_unexpected(request: Request, error: Exception) -> JSONResponse:
-    """Log the traceback of an unexpected error; do not show it to the client."""
+    """Log the traceback of an unexpected error without showing it to the client."""
     log_error(f"{request.method} {request.url.path} ended in an error", error)
     return refuse(unexpected_error())

@@ -1,4 +1,4 @@
-"""The endpoints that fork a debate, and compare debates with each other."""
+"""Provides the endpoints that fork debates and compare debates."""
 
 import asyncio
 from dataclasses import asdict
@@ -54,7 +54,7 @@ class TurnEdit(BaseModel):
 
 
 class ForkGiven(Say):
-    """Where a fork begins, and what is different in it."""
+    """The start of a fork, and the changes in the fork."""
 
     at: Annotated[StrictStr, Field(max_length=60, pattern=r"^\d{1,4}(:[a-z_]+)?$")] | None = Field(
         None, description="The end of a round or phase, such as 2 or 2:critique."
@@ -104,7 +104,7 @@ class Relative(BaseModel):
 
 
 class FamilyAnswer(BaseModel):
-    """All debates forked from the same one; every parent comes before its forks."""
+    """A family of debates; every parent comes before its forks."""
 
     debates: list[Relative]
     left_out: int = Field(description="How many more there are.")
@@ -127,7 +127,7 @@ class AnswerWords(BaseModel):
 
 
 class ComparisonAnswer(BaseModel):
-    """Where two debates diverge."""
+    """The differences between two debates."""
 
     shared_turns: int = Field(description="How many turns are the same, from the beginning.")
     turns: list[ChangedTurn]
@@ -154,7 +154,7 @@ _Client = Annotated[str, Depends(client_of)]
 async def post_fork(
     debate_id: DebateId, runs: TheRuns, client: _Client, given: _Fork
 ) -> JSONResponse:
-    """Start a new debate from a place in this one, which is not changed."""
+    """Start a new debate from a point in this debate, which stays unchanged."""
     parent = await find_debate(runs, debate_id, with_turns=True)
     if parent.status == "running":
         raise not_possible(parent, "The debate is running; pause it first.")
@@ -188,7 +188,7 @@ async def get_reply(
 
 @router.get("/{debate_id}/family", summary="The family of a debate", responses=FIND_ERRORS)
 async def get_family(debate_id: DebateId, runs: TheRuns) -> FamilyAnswer:
-    """List the debates that were forked from the same one."""
+    """List all debates in the family of a debate."""
     debate = await find_debate(runs, debate_id)
     return await asyncio.to_thread(_family, runs, debate.id)
 
@@ -223,7 +223,7 @@ def _status_and_answer(runs: Runs, debate_id: str) -> dict[str, Any]:
     responses={**FIND_ERRORS, **errors(409)},
 )
 async def get_diff(debate_id: DebateId, other_id: DebateId, runs: TheRuns) -> ComparisonAnswer:
-    """Return the turns, models, settings and results that differ, and both answers word by word."""
+    """Return all differences in turns, models, settings and results, and compare the answers."""
     first = await find_debate(runs, debate_id, with_turns=True)
     if debate_id == other_id:
         raise not_possible(first, "These are the same debate; compare it with another one.")

@@ -1,4 +1,4 @@
-"""Protects the service from other web sites, and keeps the web page from contacting them."""
+"""Blocks requests from other web sites, and keeps the web page from contacting other sites."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Limits how many event streams each client may have open."""
+"""Limits the number of open event streams per client."""
 
 import re
 from collections import Counter

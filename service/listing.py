@@ -1,4 +1,4 @@
-"""The endpoint that lists debates, page by page."""
+"""Provides the endpoint that lists debates page by page."""
 
 import asyncio
 from typing import Annotated

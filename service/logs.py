@@ -1,4 +1,4 @@
-"""The log of the service, without secrets."""
+"""Writes the log of the service, without secrets."""
 
 import logging
 import traceback

@@ -1,4 +1,4 @@
-"""Helpers that the debate endpoints share, such as finding a debate."""
+"""Provides helpers that the debate endpoints share, such as finding a debate."""
 
 import asyncio
 from typing import Annotated, Any

@@ -1,4 +1,4 @@
-"""The MCP server: tools to run, read and list debates, over stdio and at /mcp."""
+"""Runs the MCP server, with tools to run, read and list debates, over stdio and at /mcp."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -1,4 +1,4 @@
-"""The app that `langgraph dev` runs alongside the graphs."""
+"""Defines the app that `langgraph dev` runs alongside the graphs."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Options for the service, and the settings for its debates."""
+"""Defines options for the service, and the settings for debates in the service."""
 
 import os
 from collections.abc import Mapping
@@ -23,11 +23,11 @@ class ServiceOptions:
     assignments: Mapping[str, str] = field(default_factory=dict)
     config: Path | None = None
     max_running: int = 32
-    """How many debates may run at the same time."""
+    """The maximum number of running debates."""
     max_running_per_client: int = 32
-    """How many debates of one client may run at the same time."""
+    """The maximum number of running debates per client."""
     max_streams_per_client: int = 64
-    """How many event streams one client may have open."""
+    """The maximum number of open event streams per client."""
     open_to_network: bool = False
     """Whether other machines can connect; if so, every request needs the token."""
     resumes_debates: bool = True
@@ -48,7 +48,7 @@ class ServiceOptions:
         model: str | None = None,
         preset: Preset | None = None,
     ) -> DebateSettings:
-        """Return the service's settings for a protocol, overridden by the caller's."""
+        """Return the service's settings for a protocol, overridden by the caller's settings."""
         schema = SETTINGS.get(protocol)
         ours = leave_out_others(schema, self.assignments) if schema else {}
         flags: dict[str, Any] = {**ours, **wanted}

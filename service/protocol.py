@@ -1,4 +1,4 @@
-"""Closes connections of clients that do not finish their headers or do not read the response."""
+"""Closes connections of clients that send headers or read responses too slowly."""
 
 import asyncio
 from typing import Any
@@ -12,7 +12,7 @@ _TIMED_OUT = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Leng
 
 
 class PunctualProtocol(H11Protocol):
-    """Uvicorn's HTTP protocol with time limits for clients."""
+    """Adds time limits for clients to Uvicorn's HTTP protocol."""
 
     _timer: asyncio.TimerHandle | None = None
     _stall_timer: asyncio.TimerHandle | None = None

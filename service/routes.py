@@ -1,4 +1,4 @@
-"""The endpoints under /api/v1/reasoning/debate, for forecasts, and the health checks."""
+"""Provides the endpoints under /api/v1/reasoning/debate, for forecasts, and the health checks."""
 
 from dataclasses import asdict
 from hashlib import sha256
@@ -147,7 +147,6 @@ async def post_debate(
 
 
 def _id_of_key(key: str) -> str:
-    """Derive the id from the idempotency key, so that every process finds the same debate."""
     return str(UUID(bytes=sha256(key.encode()).digest()[:16], version=4))
 
 
@@ -218,7 +217,7 @@ async def get_role(
     role_name: Annotated[OwnName, Path(description="The role's name.", examples=["historian"])],
     runs: TheRuns,
 ) -> JSONResponse:
-    """Return what one role argued, round by round."""
+    """Return one role's arguments, round by round."""
     debate = await runs.find(str(debate_id))
     result = _result(debate)
     own = (each["name"] for each in debate.settings.get("own_roles", []))

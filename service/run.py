@@ -1,4 +1,4 @@
-"""One run of a debate in the service."""
+"""Represents one run of a debate in the service."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -21,21 +21,21 @@ PAUSED = "paused by a user"
 class Run:
     debate: StoredDebate
     client: str = ""
-    """The client that started or resumed it; empty if the service did."""
+    """The client that started or resumed the run; empty if the service did."""
     control: RunControl = field(default_factory=RunControl)
     begun: asyncio.Event = field(default_factory=asyncio.Event)
     task: "asyncio.Task[StoredDebate | None]" = field(init=False)
     remark: Remark | None = None
     """A comment made during the current turn, to be used when the debate continues."""
     is_paused: bool = False
-    """Whether a user paused it, which makes it stop after the current turn."""
+    """Whether a user paused the run, which then stops after the current turn."""
     last_seq: int | None = None
-    """The number of its newest event; None until the debate starts or continues."""
+    """The number of the newest event; None until the debate starts or continues."""
     failure: Exception | None = None
     settings: DebateSettings | None = None
-    """What replaces the settings of the debate."""
+    """Settings that replace the settings of the debate."""
     listeners: "set[asyncio.Queue[Event | None]]" = field(default_factory=set)
-    """Receive each event, and None when the run ends."""
+    """Queues that receive each event, and None when the run ends."""
 
     async def wait_for_start(self) -> None:
         """Wait until the debate is running; raise Refused if it cannot start."""
@@ -46,7 +46,6 @@ class Run:
             raise self._refusal()
 
     def _refusal(self) -> Refused:
-        """Return the error for a debate that could not start; details are in the log."""
         about = {"debate_id": self.debate.id}
         match self.failure:
             case BadInput() | LeaseLost():
@@ -66,7 +65,7 @@ class Run:
             listener.put_nowait(event)
 
     def pause(self) -> None:
-        """Stop after the current turn; comments are kept until the debate is resumed."""
+        """Stop after the current turn; keep comments until the debate is resumed."""
         self.is_paused = True
         self.control.request_drain(PAUSED)
 

@@ -1,4 +1,4 @@
-"""Runs debates for clients; a debate continues even if its client disconnects."""
+"""Runs debates for clients; a debate continues even if the client disconnects."""
 
 import asyncio
 from collections.abc import Iterator
@@ -138,7 +138,7 @@ class Runs:
         return self._running.get(debate_id)
 
     async def find_active_run(self, debate_id: str) -> Run | None:
-        """Return the run of a debate; if the run is just ending, wait for its end first."""
+        """Return the run of a debate; if the run is about to end, wait for the end first."""
         run = self.find_run(debate_id)
         if run and not run.remark and await self._is_ending(run):
             await asyncio.wait({run.task})
@@ -184,7 +184,7 @@ class Runs:
     async def find_repeated(
         self, request: DebateRequest, debate_id: str, *, wait: bool
     ) -> StoredDebate | None:
-        """Return the debate started by an earlier request with the same key, if any."""
+        """Return the debate from an earlier request with the same key, if any."""
         try:
             found = await self.find(debate_id)
         except Refused:
@@ -196,7 +196,7 @@ class Runs:
         return await self.wait(run) if run and wait else found
 
     async def check_ready(self) -> None:
-        """Raise an error if the service is stopping or cannot reach its database."""
+        """Raise an error if the service is stopping or the database is unavailable."""
         if self._stopping.is_set():
             raise Refused(503, "stopping", "The service is stopping.")
         await asyncio.to_thread(self.records.debate_of, "")
@@ -216,7 +216,7 @@ class Runs:
 
     @contextmanager
     def one_more(self, client: str) -> Iterator[None]:
-        """Reserve a slot while a debate is prepared; raise Refused if too many are running."""
+        """Reserve a slot while a debate is prepared; raise Refused if no slot is free."""
         if self._stopping.is_set():
             raise Refused(503, "stopping", "The service is stopping; try again later.")
         clients = [*(run.client for run in self._running.values()), *self._starting]
@@ -298,7 +298,7 @@ class Runs:
             return await asyncio.to_thread(self.records.find, run.debate.id)
 
     async def _go_on(self, run: Run, remark: Remark) -> StoredDebate:
-        """Continue with the user's comment, or without it if the comment comes too late."""
+        """Continue with the user's comment, unless the comment comes too late."""
         run.remark, run.last_seq, run.control = None, None, RunControl()
         if run.is_paused:  # store the remark, and stop again
             run.control.request_drain(PAUSED)
@@ -321,7 +321,6 @@ class Runs:
 
 
 async def _end(tasks: set[asyncio.Task[StoredDebate | None]]) -> None:
-    """Wait for tasks that were asked to stop; cancel any that take too long."""
     if tasks:
         _, slow = await asyncio.wait(tasks, timeout=_SECONDS_TO_STOP)
         for task in slow:
@@ -330,7 +329,6 @@ async def _end(tasks: set[asyncio.Task[StoredDebate | None]]) -> None:
 
 
 def _is_left(run: Run) -> bool:
-    """Return whether the service, not a user, stopped the debate."""
     if run.task.cancelled():
         return True
     ended = run.task.result()

@@ -22,7 +22,7 @@ Groups = AsyncGenerator[list[StoredEvent]]
 
 
 class MessageStream(StreamingResponse):
-    """Sends encoded messages until they end or the client stops reading."""
+    """Sends encoded messages until the messages end or the client stops reading."""
 
     def __init__(self, messages: AsyncGenerator[bytes]) -> None:
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}

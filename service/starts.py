@@ -37,13 +37,13 @@ from contend.service.uploads import Start, Upload, read_upload
 
 
 async def start_debate(runs: Runs, request: Request) -> StoredDebate:
-    """Start a debate; while a slow request is being read, it does not count as a running debate."""
+    """Start a debate; a request that is still being read does not count as a running debate."""
     async with read_upload(request) as upload:
         return (await start_run(runs, upload, client_of(request))).debate
 
 
 async def start_run(runs: Runs, upload: Upload, client: str, *, is_attended: bool = True) -> Run:
-    """Start a debate; refuse one that would wait for a person if nobody attends to it."""
+    """Start a debate; if unattended, refuse a debate that would wait for a person."""
     with runs.one_more(client), refusing_bad_input():
         debate = await _write_debate(runs, upload, is_attended=is_attended)
         return runs.begin(debate, client=client)
@@ -97,7 +97,7 @@ def forecast_request(start: Start) -> DebateRequest | None:
 def checked_settings(
     options: ServiceOptions, start: Start, forecast: DebateRequest | None = None
 ) -> DebateSettings:
-    """Return the settings; refuse paths on this machine and models that are not allowed."""
+    """Return the settings; refuse local paths and models that are not allowed."""
     protocol = protocol_of(start)
     own = own_settings(options, protocol)
     wanted = {**(settings_of(forecast) if forecast else {}), **start.settings}
@@ -108,7 +108,7 @@ def checked_settings(
 
 
 def check_fork(options: ServiceOptions, parent: StoredDebate, changes: Mapping[str, Any]) -> None:
-    """Refuse changes that a caller may not make, and models that are not allowed."""
+    """Refuse changes that callers may not make, and models that are not allowed."""
     settings, before = changed_settings(parent, changes), parent.as_settings()
     _check_paths(settings, before)
     # Its embedding model may be one that no caller chose; the models of its seats cost money.
@@ -130,13 +130,13 @@ def _check_models(models: Iterable[str], options: ServiceOptions, own: DebateSet
 
 
 def own_settings(options: ServiceOptions, protocol: str) -> DebateSettings:
-    """Return the service's own settings; report errors in them as the operator's."""
+    """Return the service's own settings; report errors in these settings as the operator's."""
     with refusing_settings() if protocol in SETTINGS else nullcontext():
         return options.settings_of(protocol, {})
 
 
 def is_allowed(model: str, options: ServiceOptions, own: DebateSettings) -> bool:
-    """Return whether clients may choose a model: the operator allows it or already uses it."""
+    """Return whether a model is open to clients: allowed or already used by the operator."""
     patterns = options.allowed_models
     is_own = model == HUMAN or model in _models_in(own)
     return is_own or any(fnmatchcase(model, each) for each in patterns)

@@ -1,4 +1,4 @@
-"""The endpoints that pause, resume and finish a debate."""
+"""Provides the endpoints that pause, resume and finish a debate."""
 
 import asyncio
 from collections.abc import Mapping
@@ -138,7 +138,6 @@ async def _go_on(
 
 
 def _check_remark(run: Run, remark: Remark) -> None:
-    """Refuse to resume a running debate without a comment or a request to finish."""
     if remark.say.strip() or remark.finish:
         return
     if run.is_paused:

@@ -1,4 +1,4 @@
-"""Debates as the API returns them: a summary, or the whole record."""
+"""Converts debates to the API's format: a summary, or the whole record."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Reads the request for a debate: JSON, or a form with JSON and files."""
+"""Reads requests to start a debate, as JSON or as a form with JSON and files."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -61,7 +61,7 @@ class Upload:
 
 @asynccontextmanager
 async def read_upload(request: Request) -> AsyncIterator[Upload]:
-    """Read the whole request; its files are deleted when the context ends."""
+    """Read the whole request; delete any uploaded files when the context ends."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "multipart/form-data":
         yield Upload(parse_body(Start, await read_json(request)))
@@ -101,7 +101,7 @@ async def _read_form(request: Request, folder: Path) -> Upload:
 
 
 async def _save(form: FormData, part: str, folder: Path) -> tuple[Path, ...]:
-    """Save the files in a form part under their own names, each in a separate folder."""
+    """Save the files in a form part under their own names, in separate folders."""
     saved = []
     for number, upload in enumerate(form.getlist(part)):
         if not isinstance(upload, UploadFile):

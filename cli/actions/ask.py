@@ -84,7 +84,7 @@ class _Draft:
 
 
 def ask_question(request: Request, output: Output) -> int:
-    """Prepare and run a new debate; a debate that is refused is not stored."""
+    """Prepare and run a new debate; store nothing if the debate is refused."""
     if request.dry_run:
         print_plan(plan_debate(request, output), database.past(request.protocol), output)
         return OK
@@ -224,7 +224,6 @@ class _Session:
         return self._close(ended)
 
     def _turn_of_person(self) -> dict[str, Any] | None:
-        """Return the request for a person's turn if the debate waits for one, otherwise None."""
         asked = None
         if any(seat.is_human for seat in self._debate.as_state().get("seats", [])):
             with suppress(DatabaseUnavailable):  # paused by an outage, which is reported elsewhere
@@ -243,7 +242,6 @@ class _Session:
             return self._records.find(self._debate.id)
 
     def _stop(self, running: asyncio.Task[StoredDebate]) -> None:
-        """Pause after the current turn on the first signal; stop immediately on the second."""
         self._signals += 1
         if self._signals == 1:
             self._control.request_drain("signal")
@@ -272,7 +270,7 @@ class _Session:
             renderer.sections.note(round_words(event["metadata"]))
 
     def _guarded(self, show: Callable[..., None]) -> Callable[..., None]:
-        """Wrap `show`: a closed pipe must not fail the debate; a closed stdout pauses it."""
+        """Wrap `show`: pause the debate if stdout is closed, and ignore other closed pipes."""
         on_stdout = not self._output.json
         gone = False
 

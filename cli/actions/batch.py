@@ -73,7 +73,6 @@ def _run(
 
 
 def _estimate_lines(jobs: list[BatchJob]) -> list[str]:
-    """Estimate all new debates together; paused debates are not included."""
     new = [job.prepared for job in jobs if job.prepared]
     if not new:
         return []
@@ -83,7 +82,7 @@ def _estimate_lines(jobs: list[BatchJob]) -> list[str]:
 
 
 class _BatchReporter(TerminalReporter):
-    """Prints a note only once, even if it applies to several debates."""
+    """Prints each note only once, even if the note applies to several debates."""
 
     def __init__(self, *, quiet: bool) -> None:
         super().__init__(quiet=quiet)
@@ -131,7 +130,6 @@ class _Session:
         await self._batch.run(parallel)
 
     def _stop(self) -> None:
-        """Pause after the current turns on the first signal; stop immediately on the second."""
         self._signals += 1
         if self._signals == 1:
             self._batch.pause()

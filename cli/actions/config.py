@@ -1,4 +1,4 @@
-"""Prints the settings for a debate and where they come from."""
+"""Prints the settings of a debate and where each setting comes from."""
 
 import os
 import sys
@@ -80,7 +80,7 @@ def _prices_line(settings: DebateSettings) -> str:
 
 
 def _chat_line(settings: DebateSettings) -> str:
-    """Describe which models a debate would use, without asking any provider."""
+    """Return the models of a debate as one line, without asking any provider."""
     seats = settings.build_seats()
     chosen = [seat.model for seat in seats if settings.is_named(seat)]
     if len(chosen) == len(seats):

@@ -56,7 +56,6 @@ def _shared(turns: int) -> str:
 
 
 def _answer(found: Comparison) -> Text:
-    """Mark changed words with color and with symbols, for terminals without color."""
     text = Text()
     for where, words in found.answer:
         before, after = _SIGNS.get(where, ("", ""))

@@ -1,4 +1,4 @@
-"""The checks of `contend doctor`. They cost nothing and change nothing."""
+"""Runs the checks of `contend doctor`, which cost nothing and change nothing."""
 
 import asyncio
 import os
@@ -57,7 +57,7 @@ class Finding:
 
 
 def checks(*, verbose: bool) -> list[Finding]:
-    """Return the findings, beginning with the model that would be used and any problems."""
+    """Return all findings; the model and any problems come first."""
     packages = (each for each in _packages() if verbose or each.level != "ok")
     order = ("problem", "warn", "ok")
     found = sorted([*_checks(), *packages], key=lambda finding: order.index(finding.level))
@@ -92,7 +92,6 @@ def print_checks(findings: list[Finding]) -> None:
 
 
 def _model() -> Finding:
-    """Report which model `contend ask` would use now, and why."""
     try:
         settings = configure("adversarial", {}, None, None, dict(os.environ)).settings
         plan = asyncio.run(choose_seats(settings))
@@ -130,7 +129,7 @@ def _home() -> Finding:
 
 
 def _database() -> Finding:
-    """Check, without changing anything, that the database opens and every debate can be read."""
+    """Check that the database opens and every debate can be read, without changing anything."""
     path = data_home() / "contend.db"
     fix = f"move {path} away, or restore a backup"
     if is_on_server():
@@ -208,7 +207,6 @@ def _keys() -> Iterator[Finding]:
 
 
 async def _hosted_providers() -> list[Finding]:
-    """Check each provider that has a key by listing its models, which is free."""
     names = [name for name, key in API_KEYS.items() if os.environ.get(key, "").strip()]
     return list(await asyncio.gather(*map(_hosted_provider, names)))
 

@@ -174,7 +174,6 @@ class _Session:
 def _shown_results(
     store: RunStore, items: Sequence[DataItem], arms: Sequence[str]
 ) -> dict[tuple[str, str], EvalResult]:
-    """Select the results for these items and arms; the folder may hold others."""
     wanted = {(each.key, arm) for each in items for arm in arms}
     return {key: result for key, result in store.results.items() if key in wanted}
 

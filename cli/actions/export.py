@@ -32,7 +32,7 @@ def export_debate(
     *,
     transcript: bool,
 ) -> None:
-    """Write a document to a file or stdout, or write a folder and print its path."""
+    """Write a document to a file or stdout, or write a folder and print the folder's path."""
     form = find_format(format_name)
     if reference is None:
         raise BadInput("Name the debate to export; `contend list` shows their ids.")
@@ -62,7 +62,7 @@ def export_training_data(
     *,
     transcript: bool,
 ) -> None:
-    """Write the training data of all debates that qualify, and a card that describes the data."""
+    """Write the training data of all qualifying debates, and a dataset card."""
     if reference is not None:
         raise BadInput(f"--format {form} takes all debates; leave out the id '{reference}'.")
     if transcript:

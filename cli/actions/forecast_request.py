@@ -75,7 +75,7 @@ def proposed_request(
     settings: DebateSettings,
     output: Output,
 ) -> tuple[DebateRequest, Amount]:
-    """Have a model propose outcomes and the user confirm them; return the request and the cost."""
+    """Let a model propose outcomes and the user accept them; return the request and the cost."""
     proposal = asyncio.run(forecasts.propose_outcomes(question, seats, settings))
     due = _day(options.due) or proposal.due
     request = forecasts.plain_request(question, proposal.outcomes, due)

@@ -1,4 +1,4 @@
-"""Resolves forecasts, lists those that are due, and scores them."""
+"""Resolves forecasts, lists forecasts that are due, and scores resolved forecasts."""
 
 from datetime import UTC, datetime
 from pathlib import Path

@@ -43,7 +43,7 @@ def fork_and_run(wanted: Fork, output: Output) -> int:
 
 
 def ask_again(reference: str, request: Request, output: Output) -> int:
-    """Run a debate that adds one round, with a follow-up question, to a finished debate."""
+    """Ask a follow-up question about a finished debate, in a new debate with one more round."""
     question = read_question(request.question or "")
     with database.existing(reference) as (records, parent):
         one_model = SETTINGS[parent.protocol].of_one_model(request.model) if request.model else {}

@@ -29,6 +29,5 @@ def print_history(reference: str, *, as_json: bool) -> None:
 
 
 def _place(step: HistoryStep) -> str:
-    """Format a step as `contend fork --at` accepts it."""
     number = "" if step.round is None else f"{step.round}:"
     return f"{number}{step.nodes[0]}"

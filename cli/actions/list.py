@@ -117,7 +117,6 @@ def _print_two_lines(debate: dict[str, Any]) -> None:
 
 
 def _packed(facts: list[Text], width: int) -> list[Text]:
-    """Arrange the facts on as few lines as possible, without splitting a fact."""
     lines = [facts[0]]
     for fact in facts[1:]:
         if lines[-1].cell_len + 2 + fact.cell_len <= width:

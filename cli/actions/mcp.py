@@ -9,7 +9,7 @@ from contend.service.runs import Runs
 
 
 def serve_tools(options: ServiceOptions) -> None:
-    """Serve until stdin is closed; running debates then pause."""
+    """Serve the tools until stdin is closed, then pause all running debates."""
     options.settings_of("adversarial", {})  # refuses invalid settings before a client connects
     start_collecting()
     asyncio.run(_serve(Runs(options)))

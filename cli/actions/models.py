@@ -52,7 +52,7 @@ def _pull_files(name: str) -> None:
 
 @contextmanager
 def progress(what: str, *columns: ProgressColumn, quiet: bool) -> Iterator[weights.Progress]:
-    """Show a progress bar, starting with the first progress report."""
+    """Show a progress bar, beginning with the first progress report."""
     screen = stderr()
     counted = columns or (MofNCompleteColumn(), TimeRemainingColumn())
     shown = (TextColumn("{task.description}"), BarColumn(), *counted)
@@ -115,7 +115,6 @@ def _files(name: str) -> tuple[Weights, ...]:
 
 
 def is_unharmed(name: str) -> bool:
-    """Check that the files of a downloaded model match their checksums."""
     return all(weights.is_intact(file, data_home()) for file in _files(name))
 
 

@@ -1,4 +1,4 @@
-"""Asks the judge again to score an answer that it could not score during the debate."""
+"""Asks the judge for a score that was missing at the end of the debate."""
 
 import asyncio
 

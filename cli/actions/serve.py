@@ -35,7 +35,7 @@ _THREADS = 100
 
 
 def serve_app(host: str, port: int, options: ServiceOptions, *, open_page: bool) -> None:
-    """Check the settings, models and database first, then serve until a signal arrives."""
+    """Check the settings, models and database, then serve until a signal arrives."""
     if not host.strip():  # an unset shell variable would mean all network interfaces
         raise BadInput("The address given to --host is empty.")
     has_token = bool(os.environ.get(TOKEN_VARIABLE, "").strip())
@@ -67,7 +67,7 @@ def serve_app(host: str, port: int, options: ServiceOptions, *, open_page: bool)
 
 
 class _PausingServer(uvicorn.Server):
-    """Pauses the debates when it shuts down, so that open requests end soon."""
+    """Pauses the debates on shutdown, so that open requests end soon."""
 
     def __init__(self, config: uvicorn.Config, runs: Runs) -> None:
         config.timeout_graceful_shutdown = _SECONDS_FOR_REQUESTS

@@ -17,7 +17,7 @@ from contend.graph.state import Turn
 
 @dataclass(frozen=True)
 class ShownPart:
-    """The parts of a debate to print; by default, all of them."""
+    """The parts of a debate to print; all parts by default."""
 
     round: int | None = None
     turn: str = ""

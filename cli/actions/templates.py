@@ -117,7 +117,7 @@ def _explained(
 
 
 def add_files(files: Sequence[Path]) -> None:
-    """Add the templates; if one file is invalid, add none."""
+    """Add the templates; add none if any file is invalid."""
     given = [read_template(path, "user") for path in files]
     library = templates.load_library(data_home())
     taken = {each.id for each in library.templates}
@@ -133,7 +133,6 @@ def add_files(files: Sequence[Path]) -> None:
 
 
 def _copied(template: Template, library: Library) -> list[str]:
-    """Return a warning for each exact copy of an existing template."""
     return [
         f"it covers the same questions as '{each.id}', so debates would get both"
         for each in library.templates
@@ -150,7 +149,7 @@ def delete_template(template_id: str) -> None:
 
 
 def lint_templates(files: Sequence[Path], *, as_json: bool) -> int:
-    """Print every problem; return a failing exit code if there is one."""
+    """Print every problem; return a failing exit code if any are found."""
     problems: list[tuple[str, str]] = []
     of_files: list[Template] = []
     for path in files:
@@ -180,7 +179,6 @@ def lint_templates(files: Sequence[Path], *, as_json: bool) -> int:
 
 
 def _duplicates(checked: Sequence[Template], others: Sequence[Template]) -> list[tuple[str, str]]:
-    """Return pairs of near-duplicates that include at least one checked template."""
     if not checked:
         return []
     # The limit was measured with this model; other models give different scores.
@@ -249,7 +247,6 @@ def _confirm() -> bool:
 
 
 def _load() -> tuple[list[Template], list[str]]:
-    """Return all templates, candidates last, and the problems found in their files."""
     library = templates.load_library(data_home())
     candidates = templates.load_candidates(data_home())
     known = [*library.templates, *candidates.templates]
@@ -261,7 +258,6 @@ def _described(template: Template) -> dict[str, Any]:
 
 
 def _embedder(embedding_model: str | None) -> tuple[DebateSettings, Embedder]:
-    """Return the settings and the embedding model that debates use; download a missing model."""
     flags = {"embedding_model": embedding_model} if embedding_model else {}
     settings = configure("adversarial", flags, None, None, dict(os.environ)).settings
     spec = asyncio.run(choose_seats(settings)).embedding_model

@@ -1,4 +1,4 @@
-"""Prints the family of a debate: which debates were forked from which."""
+"""Prints the family tree of a debate and its forks."""
 
 from typing import Any
 

@@ -45,8 +45,8 @@ _Yes = Annotated[
     bool,
     typer.Option(
         "--yes",
-        help="Forecast: if no --outcome is given, accept the outcomes a model suggests without "
-        "asking you.",
+        help="Forecast: if no --outcome is given, accept a model's suggested outcomes without "
+        "confirmation.",
     ),
 ]
 _DryRun = Annotated[
@@ -66,8 +66,8 @@ _Continue = Annotated[
     typer.Option(
         "--continue",
         metavar="ID",
-        help="Start a new debate that adds one round to finished debate ID, with QUESTION as the "
-        "follow-up question.",
+        help="Ask QUESTION as a follow-up to finished debate ID: run one more round as a new "
+        "debate; the original is unchanged.",
     ),
 ]
 # Options that have no effect on a recording or a follow-up question.
@@ -148,7 +148,6 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter per option
 
 
 def read_request(given: Mapping[str, Any]) -> "Request":
-    """Convert the command's options to a Request."""
     from contend.cli.actions.ask import Request
     from contend.cli.actions.forecast_request import ForecastOptions
     from contend.debates.settings_sources import parse_options
@@ -190,7 +189,7 @@ def resume(  # noqa: PLR0913, PLR0917 - one parameter per option
     plain: options.Plain = False,
     _debug: _Debug = False,
 ) -> int:
-    """Continue a debate that was paused or interrupted, or that failed."""
+    """Continue a paused, interrupted or failed debate."""
     _refuse_both(json, events)
     with options.loading_note(is_hidden=quiet or json or events):
         from contend.cli.actions.ask import resume_debate
@@ -202,7 +201,7 @@ def resume(  # noqa: PLR0913, PLR0917 - one parameter per option
 
 
 def _paths(option: str, given: list[str] | None) -> list[Path]:
-    """Refuse empty paths, because an empty path means the current folder."""
+    """Refuse empty paths, which would stand for the current folder."""
     if given and not all(path.strip() for path in given):
         from contend.graph.errors import BadInput  # slow to import
 

@@ -25,8 +25,13 @@ def batch(  # noqa: PLR0913, PLR0917 - one parameter per option
     position: options.Positions = None,
     assignments: options.Assignments = None,
     config: options.Config = None,
-    budget: options.Budget = None,
-    max_cost: options.MaxCost = None,
+    budget: Annotated[
+        str | None, typer.Option(metavar="TOKENS", help="Maximum tokens for each debate.")
+    ] = None,
+    max_cost: Annotated[
+        str | None,
+        typer.Option(metavar="DOLLARS", help="Maximum cost of each debate in dollars."),
+    ] = None,
     parallel: Annotated[
         int, typer.Option(metavar="N", min=1, max=32, help="Number of debates to run in parallel.")
     ] = 4,

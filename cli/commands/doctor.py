@@ -15,7 +15,7 @@ def doctor(
         bool, typer.Option("--verbose", "-v", help="Also list package versions.")
     ] = False,
 ) -> int:
-    """Check this installation, show which model would be used, and suggest fixes."""
+    """Check this installation, show which model would be used by default, and suggest fixes."""
     from contend.cli.actions.doctor import checks, print_checks  # slow to import
     from contend.cli.view.console import write_json
 

@@ -1,4 +1,4 @@
-"""`contend estimate`, with the options of `contend ask` that make sense here."""
+"""Options of `contend estimate`, taken from `contend ask`."""
 
 import inspect
 from typing import Annotated, Any, get_type_hints
@@ -10,7 +10,9 @@ from contend.cli.commands import options
 from contend.cli.commands.ask import ask, read_request
 
 _NOT_HERE = ("context", "dry_run", "cassette", "follow_up", "events", "plain")
-_Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the estimate.")]
+_Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Print the estimate without the notes below it.")
+]
 
 
 def estimate(**given: Any) -> int:

@@ -7,7 +7,7 @@ import typer
 
 from contend.cli.commands import options
 
-app = typer.Typer(help="Measure whether a debate helps, on what, and at what cost.")
+app = typer.Typer(help="Measure whether a debate helps, on which questions, and at what cost.")
 app.callback(invoke_without_command=True)(options.show_help)
 
 _Data = Annotated[
@@ -41,7 +41,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
             metavar="NAMES",
             help="Ways to answer (arms), comma-separated: single, self_consistency, panel_vote, "
             f"self_refine, {', '.join(options.PROTOCOLS)}, gated (debate only if the models' "
-            "initial answers differ); or all.",
+            "initial answers differ); or `all` for every arm.",
         ),
     ] = "single,self_consistency,refine",
     data: _Data = None,
@@ -59,7 +59,8 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
         bool,
         typer.Option(
             "--equal-tokens",
-            help="Give every arm the same token budget per item as the first protocol in --arms.",
+            help="For each item, let every arm use as many tokens as the first protocol in --arms "
+            "did.",
         ),
     ] = False,
     judge: Annotated[
@@ -120,7 +121,7 @@ def push(data: _Data = None, limit: _Limit = None, seed: _Seed = 0) -> None:
 def report(folder: _Folder = None, json: options.Json = False) -> None:
     """Regenerate and print a run's report.
 
-    Writes report.md and report.html to the run's folder again.
+    Rewrites report.md and report.html in the run's folder.
     """
     from contend.cli.actions.evals import print_report  # slow to import
 
@@ -163,10 +164,10 @@ def recorded(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Measure voting and gating on recorded answers.
+    """Score voting and gating on recorded answers.
 
-    Measures voting, gating (debate only on disagreement) and pooling of probabilities on recorded
-    answers from real models. Makes no model calls.
+    With gating, models debate only the questions they disagree on. Also scores pooled
+    probabilities. The recorded answers come from real models. Makes no model calls.
     """
     from contend.cli.actions.evals import print_recorded  # slow to import
 
@@ -182,7 +183,8 @@ def judge(
         str | None,
         typer.Option(
             metavar="llmbar=PATH",
-            help="A file or folder of LLMBar (default: built-in pairs with planted flaws).",
+            help="An LLMBar file, or a folder of them (default: built-in pairs with planted "
+            "flaws).",
         ),
     ] = None,
     other: Annotated[
@@ -200,10 +202,11 @@ def judge(
     ] = 4,
     json: options.Json = False,
 ) -> int:
-    """Measure a judge before you trust it.
+    """Measure how reliable a judge is.
 
-    Measures accuracy, order bias, and preference for its own answers. Every pair of answers is
-    judged in both orders. Run the same command again to continue an interrupted run.
+    Measures accuracy, order bias, and the judge's preference for its own answers. Every
+    pair of answers is judged in both orders. Run the same command again to continue an interrupted
+    run.
     """
     from contend.cli.actions.eval_judge import check_judge  # slow to import
 
@@ -212,7 +215,10 @@ def judge(
 
 @app.command("signals")
 def signals(json: options.Json = False) -> int:
-    """Parse typical model replies and check the parsed results."""
+    """Check that Contend parses typical model replies correctly.
+
+    Makes no model calls.
+    """
     from contend.cli.actions.evals import print_signals  # slow to import
 
     return print_signals(as_json=json)

@@ -36,7 +36,7 @@ def export(
             "--output",
             "-o",
             metavar="PATH",
-            help="File to write (default: stdout), or where to create the folder.",
+            help="File to write (default: stdout), or folder to create.",
         ),
     ] = None,
     transcript: Annotated[
@@ -58,8 +58,7 @@ def export(
 ) -> None:
     """Export a debate as one document, or as a folder of small files with an index.
 
-    The formats sft and dpo write training data from all debates instead, along with a card that
-    describes the data.
+    The formats sft and dpo write training data from all debates, along with a dataset card.
     """
     from contend.cli.actions.export import export_debate, export_training_data, find_format
 

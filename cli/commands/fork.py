@@ -40,7 +40,7 @@ def fork(  # noqa: PLR0913, PLR0917 - one parameter per option
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only the answer.")] = False,
     plain: options.Plain = False,
 ) -> int:
-    """Start a new debate from a point in an existing one, which stays unchanged."""
+    """Start a new debate from a point in an existing one; the original stays unchanged."""
     with options.loading_note(is_hidden=quiet or json):
         from contend.cli.actions.fork import Fork, fork_and_run
         from contend.cli.view.console import Output  # slow to import

@@ -31,7 +31,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one parameter per option
         typer.Option(
             metavar="PATTERN",
             help="Model that clients may choose, such as 'ollama:*' (repeatable). Default: any "
-            "model if --host is local, otherwise only those in the service's own settings.",
+            "model if --host is local, otherwise only the models named in the server's settings.",
         ),
     ] = None,
     model: Model = None,

@@ -10,7 +10,7 @@ from contend.cli.commands.options import Json, show_help
 app = typer.Typer(
     help="Manage reasoning templates.\n\n"
     "A reasoning template lists steps, checks and typical errors for one kind of question. "
-    "Before a debate, Contend gives the templates that fit the question to the first speakers."
+    "Before a debate, Contend gives the first speakers the templates that fit the question."
 )
 
 _Id = Annotated[str, typer.Argument(metavar="ID", help="The template's id.")]
@@ -62,7 +62,7 @@ def search(
 def add(
     files: Annotated[list[Path], typer.Argument(metavar="FILE", help="A Markdown file.")],
 ) -> None:
-    """Add your own templates. If one is invalid, none is added."""
+    """Add your own templates. If any file is invalid, nothing is added."""
     from contend.cli.actions import templates as actions  # slow to import
 
     actions.add_files(files)

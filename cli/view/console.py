@@ -1,4 +1,4 @@
-"""The two consoles: results go to stdout, everything else to stderr."""
+"""Provides two consoles: stdout for results, and stderr for everything else."""
 
 import json
 import os
@@ -28,7 +28,7 @@ class Output:
 
 
 class StreamConsole(Console):
-    """Follows the size of its terminal, and raises BrokenPipeError instead of exiting."""
+    """Adapts to the size of the terminal, and raises BrokenPipeError instead of exiting."""
 
     def __init__(self, file: TextIO, widest: int | None = WIDEST_TEXT) -> None:
         self._widest = widest
@@ -55,12 +55,10 @@ class StreamConsole(Console):
         raise NotImplementedError("the terminal sets the size")
 
     def on_broken_pipe(self) -> NoReturn:
-        """Raise the error again, because Rich's own method exits the program."""
         raise BrokenPipeError
 
 
 def _size(file: IO[str]) -> os.terminal_size:
-    """Return the size of the stream's terminal, or COLUMNS if it is set."""
     if not os.environ.get("COLUMNS"):
         with suppress(OSError, ValueError):
             size = os.get_terminal_size(file.fileno())
@@ -78,13 +76,13 @@ def stderr(widest: int | None = WIDEST_TEXT) -> Console:
 
 
 def print_message(message: str, style: str = "") -> None:
-    """Print a message on stderr as one line; a terminal may wrap it."""
+    """Print a message on stderr as one line, which a terminal may wrap."""
     screen = stderr()
     screen.print(Text(plain(message), style=style), soft_wrap=not screen.is_terminal)
 
 
 def print_hanging(screen: Console, text: str, hang: int = 0, style: str = "") -> None:
-    """Print text as one line; on a terminal, wrap it and indent the following lines."""
+    """Print text as one line; on a terminal, wrap the text and indent the following lines."""
     if not screen.is_terminal:
         screen.print(Text(text, style=style), soft_wrap=True)
         return
@@ -102,7 +100,7 @@ def write_json(document: Any, *, one_line: bool = False) -> None:
 
 
 def silence(stream: TextIO) -> None:
-    """Discard further writes to a stream that its reader has closed."""
+    """Discard further writes to a closed stream."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)

@@ -1,4 +1,4 @@
-"""Prints forecasts: the probabilities, their basis, gaps, and the scoreboard."""
+"""Prints forecasts, with their basis and gaps, and the scoreboard."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -63,7 +63,6 @@ def words_of_rounds(debate: StoredDebate) -> dict[int, str]:
 
 
 def _round_facts(held: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the facts about a stored round, in the form of a round's event."""
     scores = {e["role"]: e["scores"]["composite"] for e in held["arguments"] if e["scores"]}
     return {"phase": held["phase"], "summary": held["round_summary"], "scores": scores}
 
@@ -120,7 +119,7 @@ def _roles(forecast: Mapping[str, Any]) -> list[str]:
 
 
 def _assessments(forecast: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the roles' probabilities as lines, for a screen too narrow for columns."""
+    """Yield the probabilities of each role as lines, for a terminal too narrow for columns."""
     for row in forecast["probability_distribution"]:
         said = (f"{e['role']} {percent(e['probability'])}" for e in row["role_assessments"])
         yield "Roles", f"{row['outcome_id']}: {', '.join(said) or '-'}"
@@ -201,7 +200,7 @@ def _score_table(title: str, rows: "Sequence[Row]") -> Table:
 
 
 def _calibration_table(bins: Sequence[CalibrationBin]) -> Table:
-    """Build a chart of forecasts (`o`) and how often they came true (`x`)."""
+    """Build a chart that compares forecasts (`o`) with the frequency of their outcomes (`x`)."""
     table = Table(box=None, pad_edge=False)
     for heading in ("Said", "Times", "Mean", "Came true"):
         table.add_column(heading, justify="right")
@@ -242,7 +241,7 @@ _CHART = """\
 
 
 def calibration_svg(bins: Sequence[CalibrationBin]) -> str:
-    """Plot forecasts against how often they came true; a larger dot stands for more forecasts."""
+    """Plot forecasts against outcome frequencies; larger dots stand for more forecasts."""
 
     def at(share: float) -> float:
         return round(40 + 320 * share, 1)

@@ -34,14 +34,14 @@ def counted(count: int, unit: str) -> str:
 
 
 def cost(dollars: float | None) -> str:
-    """Format a cost; None means unknown, and zero means a local model."""
+    """Format a cost; None stands for an unknown cost, and zero for a local model."""
     if dollars is None:
         return "unknown"
     return "free (local)" if dollars == 0 else f"${dollars:.4f}"
 
 
 def estimate_words(found: "Estimate", today: date) -> str:
-    """Describe an estimate in words: the range and the likely value."""
+    """Return the range and the likely value of an estimate as a sentence."""
     words, likely = _range_words(found, today), found.likely
     if likely is None:
         return words
@@ -102,7 +102,7 @@ def _dollars(amount: float) -> str:
 
 
 def elapsed(seconds: float) -> str:
-    """Format the time of a debate that still runs, without tenths of a second."""
+    """Format the elapsed time of a running debate in whole seconds."""
     return f"{int(seconds)} s" if seconds < 60 else duration(seconds * 1000)
 
 
@@ -124,7 +124,7 @@ def resume_command(debate_id: str) -> str:
 
 
 def larger_budget(settings: "DebateSettings") -> str:
-    """Return command options that double the debate's budget."""
+    """Return command-line options that double the debate's budget."""
     tokens = f"--budget {2 * settings.budget}" if settings.budget else ""
     dollars = f"--max-cost {2 * settings.max_cost:g}" if settings.max_cost else ""
     return " ".join(filter(None, (tokens, dollars)))

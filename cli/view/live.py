@@ -1,4 +1,4 @@
-"""The live area: lines below the printed text that are redrawn in place and removed at the end."""
+"""Redraws lines below the printed text in place, and removes them at the end."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -38,7 +38,7 @@ def waiting_line(text: str, clock: Callable[[], float]) -> Frame:
 
 
 class LiveArea:
-    """Shows one frame at a time; hide it before printing and resume it afterwards."""
+    """Shows one frame at a time; hide the area before printing and resume it afterwards."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -47,7 +47,7 @@ class LiveArea:
 
     @property
     def can_redraw(self) -> bool:
-        """Return whether lines can be redrawn, which is impossible on a pipe or a dumb terminal."""
+        """Return whether the output is a terminal that can redraw lines."""
         return self._console.is_terminal and self._console.is_interactive
 
     def set(self, frame: Frame) -> None:
@@ -76,7 +76,7 @@ class LiveArea:
 
 
 class _Redrawn(Live):
-    """Extends Rich's live display to erase lines that wrapped when the terminal got narrower."""
+    """Erases wrapped lines when the terminal gets narrower, unlike Rich's live display."""
 
     def __init__(self, console: Console, frame: Frame) -> None:
         self._drawing = _Drawing(frame)
@@ -92,7 +92,7 @@ class _Redrawn(Live):
         )
 
     def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
-        """Erase all rows, including those added by wrapping, which Rich does not count."""
+        """Erase all rows, including wrapped rows, which Rich does not count."""
         row = ((ControlType.ERASE_IN_LINE, 2), (ControlType.CURSOR_UP, 1))
         gained = rows_gained(self._drawing.widths, self.console.width) if _reflows() else 0
         return [Control(*row * gained), *super().process_renderables(renderables)]
@@ -113,10 +113,8 @@ class _Drawing:
 
 
 def rows_gained(widths: Iterable[int], width: int) -> int:
-    """Return how many extra rows the lines take up because they wrap."""
     return sum((each - 1) // max(1, width) for each in widths if each)
 
 
 def _reflows() -> bool:
-    """Return whether the terminal rewraps lines when it is resized, as nearly all do."""
     return "XTERM_VERSION" not in os.environ and os.environ.get("TERM") != "linux"

@@ -27,7 +27,7 @@ _ENDED_BY_BLANK_LINE = ("paragraph_open", "table_open", "heading_open", "hr", "f
 
 @lru_cache(maxsize=64)
 def markdown_lines(text: str, width: int) -> list[Text]:
-    """Render a text at this width; show formulas and HTML as source."""
+    """Render a text at the given width; show formulas and HTML as source."""
     console = _console()
     options = console.options.update(width=max(1, width))
     lines = [
@@ -57,13 +57,11 @@ def _console() -> Console:
 
 
 class _Heading(markdown.Heading):
-    """Aligns headings of every level to the left."""
-
     LEVEL_ALIGN = dict.fromkeys(markdown.Heading.LEVEL_ALIGN, "left")
 
 
 class _CodeBlock(markdown.CodeBlock):
-    """Highlights code and indents it, instead of giving it a background color."""
+    """Highlights and indents code, without a background color."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         code = str(self.text).rstrip()
@@ -105,7 +103,7 @@ def _parser() -> MarkdownIt:
 
 
 def _as_shown(token: Token) -> Token:
-    """Show formulas as source, and keep line breaks, because models rely on them."""
+    """Show formulas as source, and keep the line breaks that models rely on."""
     if token.type.startswith("math_block"):
         ends = ("\\[", "\\]") if token.markup.startswith("\\") else ("$$", "$$")
         content = f"{ends[0]}\n{token.content.strip()}\n{ends[1]}"
@@ -127,13 +125,13 @@ def _formula(token: Token) -> str:
 
 
 class MarkdownBlocks:
-    """Splits a text that is still being written into finished blocks."""
+    """Splits a growing text into finished Markdown blocks."""
 
     def __init__(self) -> None:
         self.pending = ""
 
     def feed(self, text: str) -> str:
-        """Add text, and return the blocks that it finished."""
+        """Add text, and return the blocks that are now finished."""
         self.pending += text
         if "\n" not in text:
             return ""
@@ -167,7 +165,7 @@ def _ends_with_blank_line(last: Token, lines: list[str]) -> bool:
 
 
 class MarkdownLines:
-    """Renders a text that is still being written as lines of one width."""
+    """Renders a growing text as lines of the given width."""
 
     def __init__(self, width: int) -> None:
         self._width, self._blocks = width, MarkdownBlocks()
@@ -195,7 +193,7 @@ class MarkdownWriter:
         self.frame: Frame = self._draw
 
     def resize(self, width: int) -> None:
-        """Do nothing, because each block uses the width at the time it is printed."""
+        """Do nothing, because each block uses the width at the time of printing."""
 
     def feed(self, text: str) -> None:
         self.started = self.started or bool(text.strip())

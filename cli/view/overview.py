@@ -1,4 +1,4 @@
-"""The result of a debate: a box with a short answer, and the table of objections."""
+"""Shows the result of a debate: a box with a short answer, and the table of objections."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -17,7 +17,7 @@ INDENT = 2
 
 @dataclass(frozen=True)
 class Paragraph:
-    """A paragraph in one style; lines after the first are indented by `hang` columns."""
+    """A paragraph in one style, with all lines but the first indented by `hang` columns."""
 
     text: str
     style: str = ""
@@ -59,7 +59,7 @@ class Page:
                 self.line()
 
     def write(self, text: str, style: str = "") -> None:
-        """Print part of a line. Do not call this while a live display is active."""
+        """Print part of a line; must not be called while a live display is active."""
         self.console.print(Text(text, style=style), end="", soft_wrap=True)
 
     def rule(self, title: str) -> None:

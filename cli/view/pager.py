@@ -14,7 +14,7 @@ _LESS_OPTIONS = "FRX"
 
 
 class _Held(StringIO):
-    """Collects terminal output, and pretends to be the terminal."""
+    """Collects terminal output while posing as the terminal."""
 
     def __init__(self, terminal: TextIO) -> None:
         super().__init__()
@@ -29,7 +29,7 @@ class _Held(StringIO):
 
 @contextmanager
 def paged() -> Iterator[None]:
-    """Show what is printed in the pager; has no effect on a pipe."""
+    """Show the printed output in the pager, unless stdout is a pipe."""
     terminal = sys.stdout
     if not terminal.isatty():
         yield

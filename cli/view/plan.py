@@ -1,4 +1,4 @@
-"""Prints the plan for a debate: its seats, model prices, and estimate."""
+"""Prints the plan of a debate: seats, model prices, and estimate."""
 
 from collections.abc import Sequence
 from dataclasses import asdict

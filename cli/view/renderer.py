@@ -1,4 +1,4 @@
-"""Prints a debate, either live from its events or from its record."""
+"""Prints a debate from its live events or from its record."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -33,7 +33,7 @@ _GIVEN_UP = ("failed", "sat_out", "out_of_budget")
 
 
 class Renderer:
-    """Prints one debate; only the live area below the text is redrawn."""
+    """Prints one debate, and redraws only the live area below the text."""
 
     def __init__(
         self, console: Console, clock: Clock = time.monotonic, *, is_raw: bool = False
@@ -84,7 +84,7 @@ class Renderer:
         self._page.paragraph(text)
 
     def ring_after(self, seconds: float) -> None:
-        """Ring the terminal bell if the debate took longer than this."""
+        """Ring the terminal bell if the debate took longer than the given time."""
         if self._page.console.is_terminal and self._clock() - self._began > seconds:
             self._page.console.bell()
 
@@ -249,7 +249,7 @@ class Renderer:
         self.sections.print_turn(shown, thinking=thinking, whole=whole)
 
     def eliminations(self, before: int | None = None) -> None:
-        """Print the new eliminations, or only those before a round."""
+        """Print the new eliminations, or only eliminations before the given round."""
         due = [each for each in self._unreported if before is None or each["round"] < before]
         self._unreported = [each for each in self._unreported if each not in due]
         for entry in due:

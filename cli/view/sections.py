@@ -1,4 +1,4 @@
-"""Prints the current section of a debate: turns one after another, or in columns."""
+"""Prints the current section of a debate, with turns in sequence or in columns."""
 
 from collections.abc import Callable, Sequence
 
@@ -60,7 +60,7 @@ class Sections:
         return _DOING.get(phase, "thinking")
 
     def stream(self, seat: str, model: str, phase: str, number: int, piece: str) -> None:
-        """Print a piece of a turn; if the phase is not streamed, only show who is speaking."""
+        """Print a piece of a turn, or only the speaker's name if the phase is not streamed."""
         if phase in _NOT_STREAMED:
             self.wait_for(self._awaited or [seat], phase)
             return
@@ -82,7 +82,7 @@ class Sections:
             self._page.live.set(waiting_line(reading, self._clock))
 
     def finish(self, turn: ShownTurn, number: int) -> None:
-        """Print a finished turn; turns shown in columns wait until all have finished."""
+        """Print a finished turn, or keep it until all turns in the columns are finished."""
         column = self._column(turn.seat)
         if column:
             column.finish(turn)
@@ -145,7 +145,7 @@ class Sections:
     # --- several at the same time ---
 
     def join(self, seats: Sequence[str], phase: str = "", number: int | None = None) -> Columns:
-        """Add a column for each seat to the current phase's columns."""
+        """Add a column for each seat to the columns of the current phase."""
         if self._columns and self._columns.phase not in ("", phase):
             self._close_columns()
         if not self._columns:
@@ -160,7 +160,7 @@ class Sections:
         return self._columns
 
     def report_problem(self, seat: str, what: str, why: str, *, restart: bool) -> None:
-        """Report a seat's problem, and say if its turn starts again."""
+        """Report a problem of a seat, and whether the turn starts again."""
         column, again = self._column(seat), restart and what != "failed"
         begun = self._printer.is_streaming
         if column:
@@ -187,7 +187,7 @@ class Sections:
         return self._columns is not None
 
     def print_failures(self, but: str) -> None:
-        """Print all failures except `but`, the one that ended the debate."""
+        """Print all failures except `but`, which ended the debate."""
         for seat, why in self._failed.items():
             if not but.startswith(f"{self._seats.name(seat)} ("):
                 self._notice(seat, f"{why}.")
@@ -203,7 +203,6 @@ class Sections:
             self._close_columns()
 
     def _close_columns(self) -> None:
-        """Print the finished columns permanently, and remove them from the live area."""
         columns, self._columns = self._columns, None
         if not columns or not self._page.live.can_redraw:  # each was printed when it ended
             return

@@ -48,7 +48,7 @@ _GROWING: tuple[State, ...] = ("waiting", "writing", "deciding", "trying again")
 
 
 def per_row(count: int, width: int) -> int:
-    """Return how many columns fit side by side; 1 means they are stacked."""
+    """Return how many columns fit next to each other; 1 means that columns are stacked."""
     fit = (width + len(_GAP)) // (LEAST_WIDTH + len(_GAP))
     if count <= fit:
         return count
@@ -115,7 +115,7 @@ class Column:
             self.draft.text += piece
 
     def report_problem(self, what: str, *, restart: bool) -> None:
-        """Record a problem; if the turn restarts, discard its text."""
+        """Record a problem; discard the text of a turn that restarts."""
         self._given_up = self._given_up or what in _GIVEN_UP
         if restart or self._given_up:
             self.draft = Draft(is_raw=self._is_raw)
@@ -173,7 +173,7 @@ class Column:
 
 
 class Columns(dict[str, Column]):
-    """The columns of the seats that write in parallel, by seat id."""
+    """The columns of all seats that write in parallel, by seat id."""
 
     def __init__(self, seats: SeatTable, clock: Clock, *, is_raw: bool = False) -> None:
         self._seats, self._clock, self._is_raw = seats, clock, is_raw

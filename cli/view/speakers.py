@@ -1,11 +1,11 @@
-"""Tracks which seats are speaking, from the events of any protocol."""
+"""Tracks from events which seats are speaking, in any protocol."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 
 class Speakers:
-    """The seats that are speaking now, and whether they speak in parallel."""
+    """The seats that are speaking now, alone or in parallel."""
 
     def __init__(self) -> None:
         self._asked: dict[str, str] = {}
@@ -13,7 +13,7 @@ class Speakers:
         self._at_once: bool | None = None
 
     def open_round(self, given: Mapping[str, Any]) -> list[str]:
-        """Start a round; return the seats that speak first or, if unknown, the active seats."""
+        """Start a round; return the seats that speak first, or all active seats if unknown."""
         self._asked.clear()
         self._active = _ids(given.get("active"))
         self._at_once = given.get("at_once")
@@ -23,12 +23,12 @@ class Speakers:
         self._asked[seat] = phase
 
     def leave(self, seat: str, phase: str) -> None:
-        """Record that a seat's phase ended, unless the seat is already in another phase."""
+        """Record that a seat left a phase, unless the seat is already in another phase."""
         if self._asked.get(seat) == phase:
             del self._asked[seat]
 
     def speaking_with(self, seat: str, phase: str = "") -> list[str]:
-        """Return the seats that speak in parallel with this one; empty if it speaks alone."""
+        """Return the seats that speak in parallel with the given seat; empty if there are none."""
         same = [other for other, its_phase in self._asked.items() if its_phase == phase]
         if len(same) > 1:
             return same

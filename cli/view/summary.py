@@ -1,4 +1,4 @@
-"""Lists a few facts about a debate's end and cost."""
+"""Lists facts about the end and the cost of a debate."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -62,7 +62,6 @@ def notice(entry: Mapping[str, Any], names: Mapping[str, str]) -> str:
 
 
 def _points_fact(record: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Count the objections by outcome, if there are any."""
     critiques = [turn for turn in record["turns"] if turn["phase"] == "critique"]
     if not any(turn["assessment"] for turn in critiques):
         critics = {turn["seat"] for turn in critiques}

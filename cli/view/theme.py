@@ -1,4 +1,4 @@
-"""All terminal styles, named by their meaning."""
+"""Defines all terminal styles, which are named by meaning."""
 
 from rich.theme import Theme
 
@@ -44,5 +44,5 @@ THEME = Theme(
 
 
 def seat_style(place: int) -> str:
-    """Return the style name for the seat at this index; `.title` and `.out` are its variants."""
+    """Return the style name for the seat at this index; append `.title` or `.out` for variants."""
     return f"seat{place % len(_SEAT_COLOURS)}"

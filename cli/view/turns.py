@@ -1,4 +1,4 @@
-"""Prints turns one after another, streamed or whole."""
+"""Prints turns in sequence, streamed or whole."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -62,7 +62,7 @@ class ShownTurn:
 
     @property
     def is_repeated(self) -> bool:
-        """Return whether the turn repeats an earlier answer that was already printed."""
+        """Return whether the turn repeats an answer that was printed earlier."""
         return self.status == "kept_previous" and self.phase != "synthesize"
 
 
@@ -96,7 +96,7 @@ class TurnPrinter:
         wrapper.feed(piece)
 
     def finish(self, turn: ShownTurn, *, thinking: bool = False) -> None:
-        """Print a finished turn: its text, unless it was streamed, and the facts about it."""
+        """Print a finished turn, omitting text already streamed, and the facts about the turn."""
         wrapper = self._begin(turn.seat, turn.model, turn.phase)
         if thinking and turn.thinking:
             self._page.paragraph(turn.thinking, "thinking", indent=2 * INDENT)

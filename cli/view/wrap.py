@@ -1,4 +1,4 @@
-"""Wraps text at words while it is still arriving."""
+"""Wraps text between words as the text arrives."""
 
 import re
 from collections.abc import Callable
@@ -22,7 +22,7 @@ Write = Callable[[str, str], None]
 
 
 class WordWrapper:
-    """Wraps text at words, indents list items, and keeps the lines of code and tables."""
+    """Wraps text between words, indents list items, and keeps the lines of code and tables."""
 
     def __init__(
         self, width: int, write: Write, indent: int = 2, hang: int = 0, *, on_screen: bool = False
@@ -131,7 +131,7 @@ class WordWrapper:
         self._put_word(word)
 
     def _put_word(self, word: str) -> None:
-        """Write a word after the indent; on a screen, break words that are too wide."""
+        """Write a word after the indent; on a terminal, break words that are too wide."""
         room = max(2, self._width - self._column)
         first, *others = chop_cells(word, room) if self._on_screen else [word]
         self._put(first)
@@ -149,7 +149,7 @@ class WordWrapper:
 
 
 class Lines:
-    """Collects wrapped lines for a column; words wider than the column are broken."""
+    """Collects wrapped lines for a column, and breaks words that are wider than the column."""
 
     def __init__(self, width: int, style: str = "", indent: int = 0, hang: int = 0) -> None:
         self._width, self._usual_style = width, style

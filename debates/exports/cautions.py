@@ -1,4 +1,4 @@
-"""Warnings shown above the answer: open objections, a biased judge, or missing turns."""
+"""Writes warnings above an answer: open objections, a biased judge, or missing turns."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

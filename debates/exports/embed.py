@@ -1,4 +1,4 @@
-"""Embeds untrusted Markdown in ours, so that it cannot fake headings or contain HTML or images."""
+"""Embeds untrusted Markdown without fake headings, HTML or images."""
 
 import re
 from typing import Any

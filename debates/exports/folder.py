@@ -1,4 +1,4 @@
-"""Exports a debate as a folder of small files, so that an LLM can read only what it needs."""
+"""Exports a debate as a folder of small files, so that a model can read only what is needed."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -46,7 +46,7 @@ def write_folder(debate: StoredDebate, plan: FolderPlan) -> Path:
 
 
 class FolderWriter:
-    """Keeps the folder of a running debate up to date; the files are complete at any time."""
+    """Updates the folder of a running debate; every file is always complete."""
 
     def __init__(self, debate: StoredDebate, settings: DebateSettings) -> None:
         self._debate, self._plan = debate, strategy_for(settings).folder_plan
@@ -104,7 +104,6 @@ class Folder:
         self._write("index", self._index(record, abouts, names))
 
     def _describe(self, record: Mapping[str, Any], current: FolderState) -> None:
-        """Write the files about the whole debate, if their content has changed."""
         keys = ("round", "seats", "stop", "verdict", "final_answer", "forecast", "degraded")
         found = (*map(record.get, ("fact_checks", "rulings", "adjustments")),)
         marks = (current.status, *found, *(current.state.get(key) for key in keys))
@@ -141,7 +140,6 @@ class Folder:
 
     @property
     def _statements(self) -> dict[str, str]:
-        """Return the titles of turns, such as `Ann: argument, round 1`, by turn id."""
         return {turn: _turn_title(about) for turn, about in self._known.items()}
 
     def _message(self, turn: Turn, about: Mapping[str, Any], debate: str) -> ExportPage:
@@ -221,7 +219,7 @@ def _head(record: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _status(record: Mapping[str, Any]) -> str:
-    """Return the status in words; `running` may mean that the process was killed."""
+    """Return the status in words; `running` may also stand for a killed process."""
     if record["status"] == "done":
         return "done"
     why = f": {record['error']}" if record["error"] else ""

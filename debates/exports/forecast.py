@@ -1,4 +1,4 @@
-"""Forecasts in exports: the probabilities, and the gaps in them."""
+"""Exports the probabilities of a forecast and any gaps in the data."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any

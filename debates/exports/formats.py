@@ -1,4 +1,4 @@
-"""The export formats. This module is cheap to import, because `contend --help` loads it."""
+"""Defines the export formats with few imports, because `contend --help` loads this module."""
 
 import json
 from collections.abc import Callable
@@ -58,9 +58,9 @@ EXPORT_FORMATS = {
     "folder": ExportFormat("a folder of Markdown files", files="markdown"),
     "folder-json": ExportFormat("a folder of JSON files", files="json"),
     "folder-text": ExportFormat("a folder of text files", files="text"),
-    "sft": ExportFormat("training data: final answers of all debates", is_training_data=True),
+    "sft": ExportFormat("training data (final answers of all debates)", is_training_data=True),
     "dpo": ExportFormat(
-        "training data: preference pairs of all debates (revised answer vs. first draft)",
+        "training data (preference pairs from all debates: revised answer vs. first draft)",
         is_training_data=True,
     ),
 }

@@ -25,7 +25,7 @@ def to_page(debate: StoredDebate) -> str:
 
 
 def html_page(title: str, header: str, body: str, footer: str, more_style: str = "") -> str:
-    """Return an HTML page. All arguments except `title` must be HTML already."""
+    """Return an HTML page; all arguments except `title` must already be HTML."""
     style = (files(__package__) / "page.css").read_text("utf-8")
     return f"""<!doctype html>
 <html lang="en">
@@ -81,7 +81,6 @@ def _section(text: str, names: Sequence[str]) -> str:
 
 
 def _heading(title: str) -> str:
-    """Return the title as inline HTML; escape it if Markdown would change the text."""
     html = to_html(title)
     return (
         html.removeprefix("<p>").removesuffix("</p>\n") if html.startswith("<p>") else escape(title)

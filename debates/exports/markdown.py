@@ -1,4 +1,4 @@
-"""Exports a debate as one Markdown document: the answer first, then the debate."""
+"""Exports a debate as one Markdown document that begins with the answer."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -71,7 +71,6 @@ def _in_short(record: Mapping[str, Any]) -> str:
 
 
 def _contents(sections: Iterable[str]) -> str:
-    """Return links to all sections, with the anchors that renderers derive from titles."""
     titles = (found[1] for each in sections if (found := _TITLE.match(each)))
     links = (
         f"[{each}](#{_NOT_IN_ANCHORS.sub('', each.lower().replace(' ', '-'))})" for each in titles
@@ -105,7 +104,6 @@ def _head(debate: StoredDebate) -> str:
 
 
 def _fenced(text: str) -> str:
-    """Return the text as a code block with a fence that is longer than any in the text."""
     fence = "```"
     while fence in text:
         fence += "`"
@@ -113,7 +111,6 @@ def _fenced(text: str) -> str:
 
 
 def _notices(debate: StoredDebate, record: Mapping[str, Any]) -> str:
-    """Return the errors and warnings about the debate."""
     lines = [wording.DEMONSTRATION] if record["demonstration"] else []
     if debate.error:
         how = "is paused" if debate.is_out_of_budget else "failed"
@@ -222,7 +219,6 @@ def _rounds(debate: StoredDebate) -> Iterable[str]:
 
 
 def _writer(turn: Turn) -> str:
-    """Return the model that wrote a turn, or say that a person wrote it."""
     return HUMAN if turn.status == "human" and turn.phase != "remark" else turn.model
 
 

@@ -50,7 +50,7 @@ def marks_table(reading: Record, statements: Mapping[str, str]) -> Table:
 
 
 def stage_words(reading: Record) -> str:
-    """Describe what the judge scored, such as `scores of round 1`."""
+    """Return what the judge scored, such as `scores of round 1`."""
     what = reading["stage"].replace("-", " ")
     what = f"the {what}" if what in ("openings", "closings") else what
     other = ", in the other order" if reading["order"] else ""
@@ -69,7 +69,7 @@ def _number(value: float | None) -> str:
 
 
 def moderated_facts(record: Record) -> list[tuple[str, str]]:
-    """Return the results of a moderated debate; empty for other protocols."""
+    """Return the results of a moderated debate, or nothing for other protocols."""
     if "end_reason" not in record:
         return []
     return [

@@ -1,4 +1,4 @@
-"""The table of objections in a debate, with the replies and the outcome of each."""
+"""Builds the table of objections, with the replies to each objection and the outcome."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class ObjectionRow:
 
 
 def objection_rows(record: Mapping[str, Any]) -> list[ObjectionRow]:
-    """Return one row per objection: first open, then resolved, then dropped objections."""
+    """Return one row per objection, in the order open, resolved, dropped."""
     names = wording.seat_names(record["seats"])
     groups = wording.point_groups(record["points"])
     return [_row(point, names) for group in groups.values() for point in group]

@@ -1,4 +1,4 @@
-"""A page in a debate's folder, which can be written as Markdown, plain text or JSON."""
+"""Writes a page of a debate's folder as Markdown, plain text or JSON."""
 
 import json
 import re

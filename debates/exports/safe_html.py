@@ -51,14 +51,14 @@ _ATTRIBUTES = {
 
 @lru_cache(maxsize=512)
 def to_html(markdown: str) -> str:
-    """Return safe HTML whose headings rank below those of the page."""
+    """Return safe HTML, with headings that rank below the headings of the page."""
     if len(markdown) > _LONGEST_MARKDOWN:
         return _as_it_is(markdown)
     return _render(_parser().parse(markdown))
 
 
 class StreamedHtml:
-    """Renders a text that is still being written; only its last block can change."""
+    """Renders a growing text; only the last block can change."""
 
     def __init__(self) -> None:
         self._open = ""  # the text from the last block on
@@ -75,7 +75,7 @@ class StreamedHtml:
         self._is_rendered = self._is_rendered and not text
 
     def render(self) -> tuple[int, str]:
-        """Return the number of blocks finished before this call, and the HTML that follows."""
+        """Return the number of previously finished blocks, and the HTML of all later blocks."""
         finished, before = self._done, len(self._done_html)
         if not self._is_rendered:
             self._render_open()
@@ -129,7 +129,6 @@ def _parser() -> MarkdownIt:
 
 
 def _leave_long_paragraphs(state: StateCore) -> None:
-    """Show very long paragraphs as plain text, because parsing them takes too long."""
     for token in state.tokens:
         if token.type == "inline" and len(token.content) > _LONGEST_PARAGRAPH:
             token.type = "text"

@@ -1,4 +1,4 @@
-"""Training data from stored debates: final answers, or pairs of drafts and revised answers."""
+"""Exports training data from stored debates: final answers, or pairs of drafts and revisions."""
 
 import json
 from collections import Counter
@@ -24,7 +24,7 @@ _LEFT_OUT = {
 
 @dataclass
 class TrainingData:
-    """The rows, the debates used, and the reasons why other debates were left out."""
+    """The rows, the debates used, and the reasons for leaving out other debates."""
 
     form: str
     min_score: float

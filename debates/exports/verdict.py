@@ -1,4 +1,4 @@
-"""The summary above a transcript: a short answer, changes and dissent."""
+"""Summarizes a debate above the transcript: a short answer, changes and dissent."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -77,7 +77,7 @@ def _cost_words(dollars: float | None) -> str:
 
 
 def changes(record: Record) -> list[str]:
-    """List what changed from first draft to answer, unless several seats wrote drafts."""
+    """List changes from the first draft to the answer; empty if several seats wrote drafts."""
     drafts = [turn for turn in record["turns"] if turn["phase"] == "propose"]
     if not record["final_answer"] or len({turn["seat"] for turn in drafts}) != 1:
         return []
@@ -126,7 +126,6 @@ def dissent(record: Record) -> list[str]:
 
 
 def _sentences(text: str) -> list[str]:
-    """Return the sentences of a Markdown text, skipping headings, tables and code."""
     prose, skipped = [], 0
     for token in _parser().parse(text):
         if token.type in ("heading_open", "table_open"):

@@ -92,7 +92,7 @@ def rating_words(rated: Mapping[str, Any]) -> str:
 
 
 def why_it_stopped(record: Mapping[str, Any]) -> str:
-    """Explain why the debate stopped; if the judge failed to decide, say so."""
+    """Explain why the debate stopped, including whether the judge failed to decide."""
     silent = any(entry["what"] == "judge_silent" for entry in record["degraded"])
     return "the judge could not be asked" if silent else stop_words(record["stop_reason"])
 
@@ -131,7 +131,7 @@ def duration(milliseconds: float) -> str:
 
 
 def usage_words(usage: Mapping[str, Any]) -> str:
-    """Return a debate's token counts, and how many calls are not included."""
+    """Return a debate's token counts, and the number of calls without token counts."""
     cached = f" ({number(usage['cached_tokens'])} cached)" if usage.get("cached_tokens") else ""
     tokens = f"{number(usage['input_tokens'])} in{cached}, {number(usage['output_tokens'])} out"
     missing = usage.get("without_usage", 0)
@@ -163,7 +163,7 @@ def position_words(state: "DebateState") -> list[str]:
 
 
 def length_words(length: Mapping[str, Any] | None) -> str:
-    """Say whether a turn exceeds its length limit or was cut off at its time limit."""
+    """Describe a turn that exceeds the length limit or was cut off at the time limit."""
     if length and length.get("cut_after"):
         return f"cut off after {length['cut_after']:g} s"
     if not length or length["tokens"] <= length["limit"]:
@@ -189,7 +189,7 @@ def concession_words(entry: Mapping[str, Any], names: Mapping[str, str]) -> str:
 
 
 def describe_stand_in(phase: str, status: str) -> str:
-    """Describe a turn that replaces a failed call's reply; empty for other turns."""
+    """Describe a turn that stands in for a failed call; return nothing for other turns."""
     if status == "failed":
         return "" if phase == "judge_continue" else "general advice, because the call failed"
     if status != "kept_previous":
@@ -284,7 +284,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def sentence(text: str) -> str:
-    """Add a period unless the text already ends a sentence."""
+    """Add a period, unless the text already ends a sentence."""
     stripped = text.strip()
     return stripped if stripped.endswith((".", "!", "?", "…")) else f"{stripped}."
 
@@ -300,7 +300,7 @@ def point_groups(points: Points) -> dict[str, list[PointData]]:
 
 
 def draft_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Describe whether the final answer differs from the vote of the initial answers."""
+    """Describe how the final answer compares with the vote of the initial answers."""
     drafts = record.get("drafts")
     if not drafts:
         return []

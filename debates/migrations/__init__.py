@@ -1,4 +1,4 @@
-"""Migrates the database tables on SQLite and PostgreSQL; each change is a file in `versions/`."""
+"""Migrates the tables on SQLite and PostgreSQL with the files in `versions/`."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Executed by Alembic to run the changes on the connection that holds the lock."""
+"""Lets Alembic run the migrations on the connection that holds the lock."""
 
 from alembic import context
 

@@ -16,7 +16,7 @@ CHECKPOINT_TABLES = {
 
 
 def database() -> "Path | Postgres":
-    """Return where checkpoints and records are stored: the server in DATABASE_URL, or a file."""
+    """Return the storage for checkpoints and records: the server in DATABASE_URL, or a file."""
     if not is_on_server():
         return database_path()
     from contend.graph.checkpoints.postgres import read_address
@@ -29,7 +29,7 @@ def is_on_server() -> bool:
 
 
 def database_path() -> Path:
-    """Return the private file that stores checkpoints and records; create it if missing."""
+    """Return the private file for checkpoints and records; create the file if missing."""
     home = data_home()
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = home / "contend.db"

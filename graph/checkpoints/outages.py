@@ -1,4 +1,4 @@
-"""Handles database outages: waits out short ones, and keeps paid results during longer ones."""
+"""Waits out short database outages, and keeps paid results during long outages."""
 
 import asyncio
 import errno
@@ -53,7 +53,7 @@ async def retry_until_available(attempt: Callable[[], Awaitable[Result]]) -> Res
 
 class Database(Protocol):
     def answering(self) -> AbstractContextManager[None]:
-        """Convert errors that mean an outage to DatabaseUnavailable."""
+        """Convert outage errors to DatabaseUnavailable."""
 
 
 class KeepingSaver(BaseCheckpointSaver[str]):
@@ -81,7 +81,7 @@ class KeepingSaver(BaseCheckpointSaver[str]):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """Save a checkpoint, after the writes that it depends on."""
+        """Save a checkpoint, after all writes that the checkpoint depends on."""
         await self._save_kept_writes(thread_of(config))
         return await self._retry(super().aput, config, checkpoint, metadata, new_versions)
 
@@ -95,7 +95,7 @@ class KeepingSaver(BaseCheckpointSaver[str]):
         await asyncio.to_thread(_keep_in_file, thread_of(config), data)
 
     async def _put_writes(self, config: RunnableConfig, *what: Any) -> bool:
-        """Save writes; return False if the database is unavailable or has writes waiting."""
+        """Save writes; return False during an outage or while earlier writes are waiting."""
         async with self._writing:
             if thread_of(config) in self.threads_with_files:
                 return False

@@ -1,4 +1,4 @@
-"""The connection to PostgreSQL: its address, and the connection pool that debates share."""
+"""Connects to PostgreSQL with a connection pool that debates share."""
 
 import asyncio
 import logging
@@ -39,7 +39,7 @@ _SECONDS_TO_RECONNECT = 5.0
 
 @dataclass(frozen=True)
 class Postgres:
-    """The database at DATABASE_URL; the address may contain a password, so it is never shown."""
+    """The database at DATABASE_URL; the address may contain a password and is never shown."""
 
     conninfo: str = field(repr=False)
     host: str
@@ -53,7 +53,7 @@ class Postgres:
 
     @contextmanager
     def answering(self) -> Iterator[None]:
-        """Convert errors that mean an outage, not a bad statement, to DatabaseUnavailable."""
+        """Convert outage errors, but not errors in statements, to DatabaseUnavailable."""
         try:
             yield
         except psycopg.Error as error:
@@ -78,7 +78,7 @@ class Postgres:
 
 
 def read_address(url: str) -> Postgres:
-    """Parse a DATABASE_URL; error messages never repeat any part of it."""
+    """Parse a DATABASE_URL; never repeat any part of the address in an error message."""
     if not url.startswith(_SCHEMES):
         raise BadInput(
             "DATABASE_URL must begin with postgresql://. Without it, debates are stored in a "
@@ -117,7 +117,7 @@ _pools: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Postgres, _Shared]] = 
 
 @asynccontextmanager
 async def shared_pool(where: Postgres) -> AsyncIterator[Pool]:
-    """Open the connection pool of this event loop; the last debate to end closes it."""
+    """Open the connection pool of this event loop; the last debate to end closes the pool."""
     pools = _pools.setdefault(asyncio.get_running_loop(), {})
     if where not in pools:
         pools[where] = _Shared(_new_pool(where))

@@ -26,7 +26,7 @@ _UNLOCK: LiteralString = "SELECT pg_advisory_unlock(%s) AS found"
 async def postgres_saver(
     where: Postgres, serde: SerializerProtocol
 ) -> AsyncIterator[AsyncPostgresSaver]:
-    """Open a saver for one debate; savers share a connection pool, but each has its own lock."""
+    """Open a saver for one debate; savers share a connection pool but not a lock."""
     async with shared_pool(where) as pool:
         await retry_until_available(lambda: _set_up(where, pool))
         yield ReconnectingSaver(where, pool, serde)
@@ -54,7 +54,7 @@ def _cleaned(checkpoint: Checkpoint) -> Checkpoint:
 
 
 async def _set_up(where: Postgres, pool: Pool) -> None:
-    """Create or migrate the checkpoint tables; one process does this while others wait."""
+    """Create or migrate the checkpoint tables in one process, while other processes wait."""
     with where.answering():
         async with pool.connection() as connection:
             if await _is_set_up(connection):

@@ -1,4 +1,4 @@
-"""Opens a checkpoint saver, which lets debates pause, survive a crash and resume."""
+"""Opens a checkpoint saver, so that debates can pause, survive a crash and resume."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -72,7 +72,7 @@ def serializer() -> JsonPlusSerializer:
 
 
 def _unpack(load: Callable[[int, bytes], Any], code: int, data: bytes) -> Any:
-    """Load a stored object, translating module and class names stored by earlier releases."""
+    """Load a stored object, translating module and class names from earlier releases."""
     if code not in (EXT_PYDANTIC_V2, EXT_DELTA_SNAPSHOT):
         return load(code, data)
     inner = ormsgpack.unpackb(

@@ -1,4 +1,4 @@
-"""The connection to SQLite: which errors mean an outage, and a queue of writers per file."""
+"""Connects to SQLite, detects outages, and keeps a queue of writers for each file."""
 
 import sqlite3
 from collections import deque
@@ -40,7 +40,7 @@ class SqliteFile:
 
     @contextmanager
     def answering(self) -> Iterator[None]:
-        """Convert errors that mean an outage, not a bad statement, to DatabaseUnavailable."""
+        """Convert outage errors, but not errors in statements, to DatabaseUnavailable."""
         try:
             yield
         except sqlite3.Error as error:

@@ -32,7 +32,7 @@ Result = TypeVar("Result")
 
 @asynccontextmanager
 async def sqlite_saver(path: Path, serde: SerializerProtocol) -> AsyncIterator[AsyncSqliteSaver]:
-    """Open a saver for one debate; each has its own connections, but writers share a queue."""
+    """Open a saver with separate connections for one debate; all writers share a queue."""
     where = opened_file(path)
     await asyncio.to_thread(reserve_space)
     thread = ThreadPoolExecutor(1, "checkpoints")
@@ -52,7 +52,7 @@ async def sqlite_saver(path: Path, serde: SerializerProtocol) -> AsyncIterator[A
 
 
 class Writer(SqliteSaver):
-    """Writes when it is first in the queue, each time in one transaction."""
+    """Writes in one transaction, when first in the queue."""
 
     def __init__(self, where: SqliteFile, serde: SerializerProtocol) -> None:
         super().__init__(sqlite3.connect(where.path, check_same_thread=False), serde=serde)
@@ -70,7 +70,7 @@ class Writer(SqliteSaver):
 
 
 class _ThreadSaver(AsyncSqliteSaver):
-    """Writes in its own thread; the base class would wait for a busy event loop four times."""
+    """Writes in a separate thread, to wait only once for a busy event loop."""
 
     def __init__(
         self, reader: aiosqlite.Connection, writer: Writer, thread: ThreadPoolExecutor
@@ -97,7 +97,7 @@ class _ThreadSaver(AsyncSqliteSaver):
         await self.in_thread(self.writer.delete_thread, thread_id)
 
     async def in_thread(self, write: Callable[..., Result], *what: Any) -> Result:
-        """Write in the thread; finish even if the waiting step is canceled."""
+        """Write in the thread; finish the write even if the waiting step is canceled."""
         loop = asyncio.get_running_loop()
         return await asyncio.shield(loop.run_in_executor(self._thread, partial(write, *what)))
 

@@ -1,1 +1,1 @@
-"""One strategy per protocol; base.py defines the interface, graph/settings lists the protocols."""
+"""Defines one strategy per protocol, with the interface in base.py."""

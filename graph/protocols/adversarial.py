@@ -1,4 +1,4 @@
-"""The adversarial strategy: the Proposer answers, and the Skeptic attacks until satisfied."""
+"""Implements the adversarial strategy: a Skeptic attacks the answer until satisfied."""
 
 from collections import Counter
 from typing import Any
@@ -69,7 +69,7 @@ def stop_rule(
 
 
 def _counts_as_ready(assessment: Assessment, enough: float) -> bool:
-    """Return whether the Skeptic signals ready and nothing else in the critique contradicts it."""
+    """Return whether the Skeptic signals ready without contradicting the signal."""
     critical = [point for point in assessment.points if point.severity == "critical"]
     left = any(point.status != "resolved" for point in critical) or assessment.unlisted_critical
     scores = (assessment.score, assessment.unstated_score)

@@ -1,4 +1,4 @@
-"""The decisions a protocol makes: who speaks when, what a failure means, when rounds end."""
+"""Defines the decisions of a protocol, such as the speakers and the end of the rounds."""
 
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -54,7 +54,7 @@ class Strategy(ABC, Generic[SomeSettings]):
     roles_for_people: frozenset[str] = frozenset()  # whose turns a person can write as plain text
 
     def __init__(self, settings: SomeSettings) -> None:
-        """Keep the settings; a subclass also sets the attributes that depend on them."""
+        """Keep the settings; subclasses also set attributes that depend on the settings."""
         self.settings = settings
 
     @abstractmethod
@@ -63,10 +63,10 @@ class Strategy(ABC, Generic[SomeSettings]):
 
     @abstractmethod
     def calls_by_role(self) -> tuple[Counter[str], Counter[str]]:
-        """Return the fewest and the most turns of each role if no call fails."""
+        """Return the minimum and maximum turns of each role if no call fails."""
 
     def expected_calls(self, people: Sequence[Seat] = ()) -> tuple[int, int]:
-        """Return the fewest and the most calls; the turns of people are no calls."""
+        """Return the minimum and maximum number of calls, excluding turns taken by people."""
         fewest, most = (self._without(turns, people) for turns in self.calls_by_role())
         return fewest, most
 
@@ -93,11 +93,11 @@ class Strategy(ABC, Generic[SomeSettings]):
         return self.rounds[1]
 
     def settings_for_another_round(self, state: DebateState) -> dict[str, Any] | None:
-        """Return the changes that allow exactly one more round; None if that is impossible."""
+        """Return changes that allow exactly one more round, or None if impossible."""
         return None
 
     def excerpt_characters(self, part: str) -> int | None:
-        """Return how many characters of each answer a prompt shows; None for as many as fit."""
+        """Return the maximum characters of each answer in a prompt; None if there is no limit."""
         return None
 
     def derived_input(self, given: DebateState) -> DebateState:
@@ -108,7 +108,7 @@ class Strategy(ABC, Generic[SomeSettings]):
         """Raise BadInput if the input lacks something that this protocol needs."""
 
     def opening_state(self) -> DebateState:
-        """Return what this protocol adds to the initial state."""
+        """Return this protocol's additions to the initial state."""
         return {}
 
     def answers(self, seat: Seat) -> bool:
@@ -118,7 +118,7 @@ class Strategy(ABC, Generic[SomeSettings]):
         return self.answering_role
 
     def speakers(self, round_number: int, waiting: Sequence[str]) -> tuple[str, ...]:
-        """Return the waiting seats that speak now; several speak in parallel."""
+        """Return the waiting seats that speak now; several seats speak in parallel."""
         return tuple(waiting)
 
     def closing_node(self, round_number: int) -> ClosingNode:
@@ -130,7 +130,7 @@ class Strategy(ABC, Generic[SomeSettings]):
         return False
 
     def answering_part(self, round_number: int, *, has_spoken: bool) -> str:
-        """Return the prompt part for an answer; a seat's first answer has a part of its own."""
+        """Return the prompt part for an answer; a seat's first answer has a separate part."""
         return "again" if round_number > self.first_round else "first"
 
     def prompt_role(self, seat: Seat) -> str:
@@ -140,14 +140,14 @@ class Strategy(ABC, Generic[SomeSettings]):
         return None
 
     def label(self, seat: Seat, place: int) -> str:
-        """Return the name that other speakers see; `place` is the seat's index within its role."""
+        """Return the name that other speakers see; `place` is the seat's index within the role."""
         return seat.name
 
     def token_limit(self, phase: PhaseName) -> int | None:
         return None
 
     def time_limit(self, phase: PhaseName) -> float | None:
-        """Return after how many seconds a turn is cut off; None for no limit."""
+        """Return the time limit for a turn in seconds; None for no limit."""
         return None
 
     def call_settings(self, phase: PhaseName, round_number: int) -> SomeSettings:
@@ -155,7 +155,7 @@ class Strategy(ABC, Generic[SomeSettings]):
         return self.settings
 
     def sees(self, seat: Seat, attachment: Document | Image) -> bool:
-        """Return whether a seat may see an attachment; seats that do not answer see all."""
+        """Return whether a seat may see an attachment; seats that do not answer see everything."""
         return (
             not attachment.seats or seat.id in attachment.seats or seat.role != self.answering_role
         )
@@ -164,7 +164,7 @@ class Strategy(ABC, Generic[SomeSettings]):
         return {}
 
     def round_facts(self, state: DebateState) -> dict[str, Any]:
-        """Return the facts about a finished round that viewers are sent, other than objections."""
+        """Return facts for viewers about a finished round, other than objections."""
         return {}
 
 

@@ -1,4 +1,4 @@
-"""The forecast strategy: roles argue over outcomes in every round; the judge gives the verdict."""
+"""Implements the forecast strategy: all roles argue in every round, and the judge decides."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -89,7 +89,6 @@ class ForecastStrategy(Strategy[ForecastSettings]):
             self._check_consistency(request, given.get("question"))
 
     def _check_consistency(self, request: DebateRequest, question: str | None) -> None:
-        """Refuse a request that contradicts the question or the settings given with it."""
         if question != request.prediction_context.task.question:
             raise BadInput("The question differs from the request's question. Use the same text.")
         held = self.settings.model_dump(mode="json")

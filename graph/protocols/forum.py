@@ -1,4 +1,4 @@
-"""The forum strategy: seats argue until a judge ends the debate or all but one have conceded."""
+"""Implements the forum strategy: seats argue until a judge stops or all but one concede."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -130,7 +130,7 @@ class ForumStrategy(Strategy[ForumSettings]):
         return stop("max_rounds", number, describe_rounds_used(self.settings.max_rounds) + still)
 
     def _last_seat(self, state: DebateState, seat: str) -> StopDecision:
-        """Stop with one seat left; the reason is `converged` if that seat conceded too."""
+        """Stop with one seat left; the reason is `converged` if that seat also conceded."""
         number, name = state["round"], seat_with_id(state, seat).name
         said = [turn for turn in turns_of(state, "conviction_check") if turn.round == number]
         own = [turn.assessment for turn in said if turn.seat == seat]

@@ -1,4 +1,4 @@
-"""The moderated strategy: advocates for fixed positions speak in turn under a moderator."""
+"""Implements the moderated strategy: advocates speak in turn under a moderator."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from contend.nodes.moderated.schedule import (
 
 
 class ModeratedStrategy(Strategy[ModeratedSettings]):
-    """Treats the opening statements as round 0; the moderator opens every round."""
+    """Treats the opening statements as round 0, and lets the moderator open every round."""
 
     answering_role = ADVOCATE
     roles_for_people = frozenset({ADVOCATE})

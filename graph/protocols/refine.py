@@ -1,4 +1,4 @@
-"""The refine strategy: all answer, the judge gives feedback, all refine, the judge merges."""
+"""Implements the refine strategy: seats refine answers with feedback, and the judge merges them."""
 
 from collections import Counter
 from string import ascii_uppercase
@@ -15,7 +15,7 @@ from contend.nodes.drafts import stop_if_agreed
 
 
 class RefineStrategy(Strategy[RefineSettings]):
-    """Treats the initial answers as round 0; a failed seat keeps its earlier answer."""
+    """Treats the initial answers as round 0, and keeps a failed seat's earlier answer."""
 
     answering_role = DEBATER
     roles_for_people = frozenset({DEBATER, "judge"})

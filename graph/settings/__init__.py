@@ -1,4 +1,4 @@
-"""Settings models, one per protocol, used by the graphs, Studio's form and `contend config`."""
+"""Defines settings models, one per protocol, for the graphs, Studio's form and `contend config`."""
 
 from contend.graph.settings.adversarial import AdversarialSettings
 from contend.graph.settings.base import (

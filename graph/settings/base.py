@@ -37,7 +37,7 @@ class SeatFiles(NamedTuple):
 
 @dataclass(frozen=True)
 class FolderPlan:
-    """Where to write a debate's folder of files, and in which format."""
+    """The location and the format of a debate's folder of files."""
 
     base: Path
     form: OutputFormat
@@ -186,7 +186,7 @@ class DebateSettings(Settings):
     @property
     @abstractmethod
     def opening_seats(self) -> tuple[str, ...]:
-        """Return the ids of the seats that speak in round 1, which get the templates and images."""
+        """Return the ids of the seats that speak in round 1 and get the templates and images."""
 
     def files_of_seats(self) -> dict[str, SeatFiles]:
         return {}
@@ -196,7 +196,7 @@ class DebateSettings(Settings):
         return f"{seat.id}_model" in self.model_fields_set
 
     def adapted_to_small_models(self) -> Self:
-        """Return a copy with few rounds and no templates, unless the user set these."""
+        """Return a copy with few rounds and no templates, except where the user set a value."""
         chosen = self.model_fields_set
         changes: dict[str, Any] = {} if chosen & self.small_rounds.keys() else {**self.small_rounds}
         if "templates" not in chosen:
@@ -208,7 +208,6 @@ class DebateSettings(Settings):
         return self.model_copy(update={f"{seat}_model": model for seat, model in models.items()})
 
     def _with_models_of_choices(self, field: str, models: Mapping[str, str]) -> Self:
-        """Implement `with_models` for settings that list the opening seats in one field."""
         chosen = tuple(
             choice.model_copy(update={"model": models.get(seat, choice.model)})
             for seat, choice in zip(self.opening_seats, getattr(self, field), strict=True)

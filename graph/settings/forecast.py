@@ -136,7 +136,7 @@ class ForecastSettings(DebateSettings):
 
 
 def request_of(state: DebateState) -> DebateRequest:
-    """Parse a forecast's request, which may be malformed if a client of a server sent it."""
+    """Parse a forecast's request; a client of a server may have sent a malformed request."""
     try:
         return DebateRequest.model_validate_json(json.dumps(state["request"]))
     except ValidationError as error:

@@ -35,14 +35,14 @@ _OFFICIALS = ("moderator", "fact_checker")
 
 @dataclass(frozen=True)
 class Format:
-    """The rules of a debate format; its prompts are in `prompts/`."""
+    """The rules of a debate format, without the prompts, which are in `prompts/`."""
 
     breaches: tuple[Breach, ...]  # breaches that the moderator rules on
     declares_winner: bool
 
     @property
     def orders(self) -> int:
-        """Return in how many orders of the sides the judge scores: two if a winner is declared."""
+        """Return the number of orders in which the judge scores the sides: two to find a winner."""
         return 2 if self.declares_winner else 1
 
 
@@ -60,7 +60,7 @@ FORMATS: dict[DebateFormat, Format] = {
 
 
 class PositionChoice(Settings):
-    """One side of the debate, as the user set it."""
+    """One side of the debate, as set by the user."""
 
     name: str = Field(min_length=1, max_length=40, description="What the advocate is called.")
     position: str | None = Field(

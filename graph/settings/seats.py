@@ -19,7 +19,7 @@ _TAKEN_IDS = ("judge", "user", "embedding", "index")
 
 
 class SeatChoice(Settings):
-    """One of several equal seats, as the user set it."""
+    """One of several equal seats, as set by the user."""
 
     name: str = Field(min_length=1, max_length=40, description="What the seat is called.")
     model: str = Field(min_length=1, description="The seat's model, as PROVIDER:NAME.")
@@ -77,7 +77,7 @@ _DEFAULT_SEATS = (
 
 
 class ManySeatSettings(DebateSettings):
-    """Settings for several equal seats that all answer, and a judge."""
+    """Settings for protocols with several equal seats, which all answer, and a judge."""
 
     seats: tuple[SeatChoice, ...] = Field(
         _DEFAULT_SEATS,

@@ -1,6 +1,6 @@
 """Sends the requests of httpx clients over one pool of aiohttp connections per event loop.
 
-With many streams at once, aiohttp needs a fraction of the CPU time of httpx's own pool.
+For many concurrent streams, aiohttp needs only a fraction of the CPU time of httpx's pool.
 """
 
 import urllib.request
@@ -41,9 +41,9 @@ def ssl_context() -> SSLContext:
 
 
 def pooled(library: Any) -> dict[str, Any]:
-    """Return the options with which a client of httpx or httpx2 uses the pool.
+    """Return options that make a client of httpx or httpx2 use the pool.
 
-    With a proxy in the environment, clients connect by themselves: they also know SOCKS.
+    With a proxy in the environment, clients open their own connections, which support SOCKS.
     """
     options: dict[str, Any] = {"verify": ssl_context()}
     has_proxy = not urllib.request.getproxies().keys().isdisjoint(_PROXIES)

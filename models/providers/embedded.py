@@ -1,4 +1,4 @@
-"""Runs the built-in models: llama.cpp inside this process, on a loopback address."""
+"""Runs the built-in models with llama.cpp, inside this process, on a loopback address."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _DRY_OF_SMALLEST = {**_DRY, "dry_allowed_length": 3, "dry_penalty_last_n": 256}
 
 
 class EmbeddedUnavailable(Exception):
-    """Raised if the built-in model cannot run here; the message says why and what to do."""
+    """Raised if the built-in model cannot run on this machine; the message says why."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Supports other providers known to langchain's init_chat_model, if their package is installed."""
+"""Supports all providers of langchain's init_chat_model with an installed package."""
 
 import os
 from contextlib import suppress
@@ -78,7 +78,7 @@ def _open(provider_name: str, name: str, options: Options) -> Opened[BaseChatMod
 
 
 async def _check(provider_name: str, names: list[str]) -> None:
-    """Open each model once, to find a missing package or key without a paid call."""
+    """Instantiate each model once, to find a missing package or key without a paid call."""
     for name in names:
         try:
             _open(provider_name, name, Options())
@@ -111,7 +111,6 @@ async def _check_key(provider_name: str) -> None:
 
 
 def _has_other_address(provider_name: str) -> bool:
-    """Return whether a variable such as ANTHROPIC_BASE_URL changes the provider's address."""
     prefix = PROVIDER_KEYS.get(provider_name, provider_name.upper()).removesuffix("API_KEY")
     named = (name for name in os.environ if name.startswith(prefix))
     return any(name.endswith(_OTHER_ADDRESS) and os.environ[name] for name in named)
@@ -132,7 +131,6 @@ def _missing_package(provider_name: str, name: str, error: ImportError) -> str:
 
 
 def _why(error: Exception) -> str:
-    """Return the error in one line, without pydantic's first line, which only counts errors."""
     if isinstance(error, ValidationError):
         return first_line(error.errors(include_input=False)[0]["msg"])
     return first_line(error)

@@ -1,4 +1,4 @@
-"""Reads the header of a GGUF file, to learn how large a model is without loading it."""
+"""Reads the header of a GGUF file, to find the size of a model without loading it."""
 
 import struct
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class Header:
 
 
 def read_header(path: Path) -> Header:
-    """Return the facts in the file's header; None where they cannot be read."""
+    """Return the facts in the file's header; unreadable facts are None."""
     changed = path.stat()
     return _read(path, changed.st_mtime_ns, changed.st_size)
 
@@ -62,7 +62,6 @@ def _parse(file: BufferedReader) -> Header:
 
 
 def _parameters(file: BufferedReader) -> int:
-    """Read the next tensor's description; return its number of weights."""
     _text(file)
     dimensions = _take(file, "I")
     if dimensions > _MOST_DIMENSIONS:

@@ -1,4 +1,4 @@
-"""The provider of seats taken by a person: nothing to open, check or pay for."""
+"""Defines the provider for human seats, with nothing to open, check or pay for."""
 
 from typing import NoReturn
 

@@ -1,4 +1,4 @@
-"""Runs the built-in embedding model: MiniLM-L6 as int8 ONNX, inside this process."""
+"""Runs the built-in embedding model, MiniLM-L6 as int8 ONNX, inside this process."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def open_minilm(name: str) -> Embeddings:
 
 
 def preload(name: str) -> None:
-    """Load the model early; an error is reported later, when the model is used."""
+    """Load the model early; report an error only when the model is used."""
     with contextlib.suppress(Exception):
         open_minilm(name).embed_query("warm")
 
 
 class MiniLM(Embeddings):
-    """A model for sentence vectors, loaded on first use; longer texts are read in windows."""
+    """Computes sentence vectors, and reads long texts in windows; loads the model on first use."""
 
     def __init__(self, model: Path, vocabulary: Path, longest: int) -> None:
         self._model, self._vocabulary, self._longest = model, vocabulary, longest

@@ -1,4 +1,4 @@
-"""Models served by Ollama (OLLAMA_HOST)."""
+"""Supports models served by Ollama (OLLAMA_HOST)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def provider(_: str) -> Provider:
 
 
 async def pulled_models() -> list[str]:
-    """Return the models that Ollama has pulled; raise BadInput if Ollama is not running."""
+    """Return all models pulled by Ollama; raise BadInput if Ollama is not running."""
     return list(await _pulled_sizes())
 
 
@@ -105,7 +105,7 @@ async def _client() -> AsyncIterator[AsyncClient]:
 
 
 def has_model(name: str, pulled: list[str]) -> bool:
-    """Return whether a model is pulled; a name without a tag means `latest`."""
+    """Return whether a model is pulled; a name without a tag stands for `latest`."""
     return name in pulled or f"{name}:latest" in pulled
 
 

@@ -15,7 +15,7 @@ from contend.models.providers.pieces import (
 
 
 class PieceClient(AsyncClient):
-    """A client whose streams yield the words of several responses as one."""
+    """A client that merges several streamed responses into one."""
 
     async def _request(self, cls: Any, *args: Any, stream: bool = False, **given: Any) -> Any:
         if stream:

@@ -110,7 +110,7 @@ def _look_up_ability(name: str, ability: Ability) -> bool | None:
 
 
 class _ThinkingChatOpenAI(ChatOpenAI):
-    """Keeps the thinking that OpenRouter and others stream, because it counts as a first token."""
+    """Keeps streamed thinking, as from OpenRouter, because thinking counts as a first token."""
 
     def _convert_chunk_to_generation_chunk(
         self, chunk: dict[str, Any], *given: Any
@@ -215,7 +215,6 @@ async def _check(service: Service, names: list[str]) -> list[str]:
 
 
 def _is_compatible_server(service: Service) -> bool:
-    """Return whether the server is not OpenAI's; its model list may be incomplete."""
     return service.label == "openai" and not _is_at_default_address(service)
 
 

@@ -24,7 +24,7 @@ _Chunk = TypeVar("_Chunk")
 
 
 class Completions(AsyncCompletions):
-    """Chat completions whose streams yield pieces, as dictionaries, among openai's own chunks."""
+    """Chat completions that stream pieces as dictionaries, mixed with openai's own chunks."""
 
     def __init__(self, client: AsyncOpenAI) -> None:
         super().__init__(client)
@@ -38,7 +38,7 @@ class Completions(AsyncCompletions):
 
 class _PieceStream(AsyncStream[_Chunk]):
     async def __stream__(self) -> AsyncIterator[Any]:
-        """Yield pieces, and other events as the client would."""
+        """Yield pieces, and all other events in the client's own form."""
         try:
             async for event, is_piece in read_pieces(self.response, _ServerSentEvents()):
                 if event.get("error"):

@@ -1,4 +1,4 @@
-"""Reads streamed answers in pieces of some tokens, because each piece costs as much as a token."""
+"""Reads streamed answers in pieces of several tokens, which saves CPU time."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ class StreamedWords(NamedTuple):
 
 
 class LineReader:
-    """The lines of a streamed response, as they arrive."""
+    """Reads the lines of a streamed response on arrival."""
 
     def __init__(self, response: Any) -> None:
         self._blocks = response.aiter_bytes()
@@ -44,7 +44,7 @@ class LineReader:
             yield self._rest.splitlines()
 
     async def pause(self) -> None:
-        """Let more lines arrive, for the time of a piece or until the response ends."""
+        """Wait for more lines, for the duration of a piece or until the response ends."""
         if self._has_ended or not self._can_pause:
             return
         loop = asyncio.get_running_loop()
@@ -97,7 +97,7 @@ async def read_pieces(
 ) -> AsyncIterator[tuple[StreamedEvent, bool]]:
     """Yield the events of a response, and whether each is a piece: the words of several.
 
-    Events that have more than words are passed on as they are.
+    The second value is True for a piece; events with other data are never merged.
     """
     lines_read = LineReader(response)
     async for lines in lines_read:

@@ -1,4 +1,4 @@
-"""Opens models by specs such as `ollama:qwen3:32b`, importing providers only when needed."""
+"""Opens models by specs such as `ollama:qwen3:32b`, and imports providers only when needed."""
 
 import asyncio
 import difflib
@@ -22,7 +22,7 @@ Model_co = TypeVar("Model_co", covariant=True)
 
 @dataclass(frozen=True)
 class Options:
-    """The options a model is opened with; in an event loop, equal options share a model."""
+    """The options for opening a model; in an event loop, equal options share a model."""
 
     temperature: float | None = None
     connect_timeout: float = 10
@@ -42,7 +42,7 @@ class Opened(Generic[Model_co]):
 class Provider:
     open: "Callable[[str, Options], Opened[BaseChatModel]]"
     check: Callable[[list[str]], Awaitable[list[str] | None]]
-    """Raises BadInput if a model cannot be used, without paid calls; may return notices."""
+    """Raises BadInput for unusable models, without paid calls; may return notices."""
     # Tokens for a prompt and its answer together, and the most a user may set; None if unlimited.
     window: Callable[[str], int | None] = lambda _: None
     largest_window: Callable[[str], int | None] = lambda _: None
@@ -51,7 +51,7 @@ class Provider:
     is_small: Callable[[str], bool] = lambda _: False  # gets short prompts and few rounds
     is_demonstration: Callable[[str], bool] = lambda _: False  # its scores mean nothing
     reports_finish: bool = True
-    """Whether a complete answer always has a finish reason, so that others are truncated."""
+    """Whether complete answers always have a finish reason; other answers count as truncated."""
     has_first_token_limit: bool = True  # False for built-in models, which may be slow
     structured_method: str | None = "json_schema"  # None for langchain's default
     open_embeddings: "Callable[[str, Options], Opened[Embeddings]] | None" = None
@@ -60,7 +60,7 @@ class Provider:
     takes_tools: Callable[[str], bool | None] = lambda _: None
     thinks: Callable[[str], bool | None] = lambda _: None
     history_needs_tools: bool = False
-    """Whether a history of tool calls requires sending the tools, even if none may be called."""
+    """Whether a history with tool calls requires sending the tools, even if calls are forbidden."""
 
 
 API_KEYS = {"openai": "OPENAI_API_KEY", "openrouter": "OPENROUTER_API_KEY"}
@@ -107,7 +107,7 @@ class ModelSpec:
 
 
 def parse_spec(text: str) -> ModelSpec:
-    """Parse `provider:model`; a bare name such as `qwen3:32b` means Ollama."""
+    """Parse `provider:model`; a bare name such as `qwen3:32b` selects Ollama."""
     head, colon, tail = text.strip().partition(":")
     if head == HUMAN:
         if tail:
@@ -135,7 +135,7 @@ def parse_spec(text: str) -> ModelSpec:
 
 
 def taken_for_ollama(text: str) -> str:
-    """Explain why a spec without a provider was taken for an Ollama model; empty if it was not."""
+    """Explain why a spec without a provider selected Ollama; empty for other specs."""
     head, colon, tail = text.strip().partition(":")
     if head == "ollama" or parse_spec(text).provider != "ollama":
         return ""
@@ -179,7 +179,7 @@ def open_embeddings(spec: ModelSpec, options: Options) -> "Embeddings":
 
 
 def open_shared(name: str, opener: Callable[[], Opened[Model_co]]) -> Model_co:
-    """Open what all models of an event loop share, such as their connections."""
+    """Open a resource that all models of an event loop share, such as connections."""
     shared: Model_co = _open_once(name, Options(), opener)
     return shared
 
@@ -193,7 +193,7 @@ def _open_once(name: str, options: Options, opener: Callable[[], Opened[Any]]) -
 
 @asynccontextmanager
 async def open_models() -> AsyncIterator[None]:
-    """Let a run open models; when the last run of an event loop ends, all models are closed."""
+    """Let a run open models; when the last run of an event loop ends, close all models."""
     loop = asyncio.get_running_loop()
     _runs[loop] = _runs.get(loop, 0) + 1
     try:
@@ -214,7 +214,7 @@ async def close_models() -> None:
 
 
 async def check_models(specs: Iterable[str]) -> list[str]:
-    """Raise BadInput unless all models can be used; ask each provider once; return notices."""
+    """Raise BadInput for unusable models, asking each provider only once; return notices."""
     parsed = sorted({parse_spec(text) for text in specs}, key=str)
     notices: list[str] = []
     refused: list[BadInput] = []
@@ -230,7 +230,7 @@ async def check_models(specs: Iterable[str]) -> list[str]:
 
 
 def raise_refusals(refused: Sequence[BadInput]) -> None:
-    """Raise all refusals as one error, so that the user can fix everything at once."""
+    """Raise all refusals as one error, so that the user can fix all problems together."""
     if len(refused) == 1:
         raise refused[0]
     if refused:

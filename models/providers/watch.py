@@ -1,4 +1,4 @@
-"""Observes the HTTP responses to a call: their headers, and every byte that arrives."""
+"""Observes the HTTP responses to a call: the headers, and every byte received."""
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -31,7 +31,7 @@ def watching_bytes(callback: Callable[[], None]) -> Iterator[None]:
 
 
 def watch_client(client: Any) -> None:
-    """Make an async httpx or httpx2 client report the headers and bytes it receives."""
+    """Make an async httpx or httpx2 client report received headers and bytes."""
     hooks = client.event_hooks
     if _watch_response not in hooks["response"]:
         client.event_hooks = {**hooks, "response": [*hooks["response"], _watch_response]}
@@ -49,7 +49,7 @@ def _stream_type(stream: object) -> type:
 
 @cache
 def _watched_type(base: Any) -> Any:
-    """Build a stream class for one of the two libraries; each accepts only its own class."""
+    """Build a stream class for one library, because each library accepts only its own class."""
 
     class WatchedStream(base):  # type: ignore[misc]
         def __init__(self, stream: Any) -> None:

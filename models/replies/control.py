@@ -1,4 +1,4 @@
-"""Reads control blocks: fenced JSON objects with a decision, tagged with the call's nonce."""
+"""Parses control blocks, which are fenced JSON objects with a decision and the call's nonce."""
 
 import hashlib
 import json
@@ -20,12 +20,12 @@ _FENCED = re.compile(r"```[^\n`]*\n(.*?)(?:```|\Z)", re.DOTALL)
 
 
 def nonce(debate_id: str, turn_id: str) -> str:
-    """Return a tag that no speaker can guess; it stays the same in a resumed debate."""
+    """Return a tag that no speaker can guess; a resumed debate uses the same tag."""
     return hashlib.sha256(f"{debate_id}/{turn_id}".encode()).hexdigest()[:10]
 
 
 def read_block(reply: str, tag: str, schema: type[Block]) -> Block | None:
-    """Parse the last block in this reply that has the tag; None if missing or invalid."""
+    """Parse the last block with this tag; return None for a missing or invalid block."""
     blocks = [block for block in _find_tagged(reply, tag) if block.begins_line]
     if not blocks:
         return None
@@ -38,7 +38,7 @@ def read_block(reply: str, tag: str, schema: type[Block]) -> Block | None:
 
 
 def without_block(reply: str, tag: str) -> str:
-    """Remove the control block with this tag; blocks with other tags stay."""
+    """Remove the control block with this tag, but no other blocks."""
     for block in reversed(_find_tagged(reply, tag)):
         before, after = reply[: block.start], reply[block.end :]
         text, fence, label = before.rstrip().rpartition("```")
@@ -50,7 +50,7 @@ def without_block(reply: str, tag: str) -> str:
 
 
 def _drop_broken(fenced: str, tag: str) -> str:
-    """Remove a fenced block with the tag, but keep text after a fence that was never closed."""
+    """Remove a fenced block with the tag, but keep the text after an unclosed fence."""
     if tag not in fenced:
         return fenced
     after = "" if fenced.endswith("```") else fenced[fenced.rindex(tag) :]
@@ -67,7 +67,7 @@ class _Tagged:
 
 
 def _find_tagged(reply: str, tag: str) -> list[_Tagged]:
-    """Find the JSON objects that have this tag as their nonce, in order."""
+    """Find, in order, all JSON objects that have this tag as their nonce."""
     found: list[_Tagged] = []
     reached = 0
     for place in [tagged.start() for tagged in re.finditer(re.escape(tag), reply)][-_MOST_TAGS:]:
@@ -86,7 +86,6 @@ def _find_tagged(reply: str, tag: str) -> list[_Tagged]:
 
 
 def _decode(reply: str, start: int) -> tuple[dict[str, Any], int]:
-    """Decode the object that starts here; return the object and its end, or 0 if there is none."""
     try:
         data, length = _DECODER.raw_decode(reply[start : start + _LONGEST])
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Parses whether a speaker concedes, and to whom."""
+"""Parses concessions, and the speakers to whom others concede."""
 
 import re
 from collections.abc import Mapping
@@ -94,7 +94,7 @@ def claim_from_report(report: ConvictionBlock, speech: str) -> Claim | None:
 
 
 def named_seat(named: str, known: Mapping[str, str]) -> str | None:
-    """Return the seat called `named` or, if none is, the one whose name `named` starts with."""
+    """Return the seat called `named` or, if missing, a seat whose name is the start of `named`."""
     exactly = {name.casefold(): seat for name, seat in known.items()}
     if named.strip().casefold() in exactly:
         return exactly[named.strip().casefold()]

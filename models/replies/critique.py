@@ -99,7 +99,7 @@ class ShortCritiqueBlock(CritiqueBlock):
 
 
 def assessment_from_block(block: CritiqueBlock, speech: str, known: Sequence[Point]) -> Assessment:
-    """Convert a block; new objections get the next free ids, known objections keep theirs."""
+    """Convert a block; new objections get the next free ids, known objections keep their ids."""
     found = [(p.id or "", p.severity, p.status, p.text) for p in block.points]
     points = number_points(found, known)
     return Assessment(
@@ -113,7 +113,7 @@ def assessment_from_block(block: CritiqueBlock, speech: str, known: Sequence[Poi
 def assessment_from_report(
     report: CritiqueBlock, speech: str, known: Sequence[Point]
 ) -> Assessment:
-    """Convert an extracted block; drop signals and scores not in the text; new points stay open."""
+    """Convert an extracted block; ignore signals and scores that are missing from the text."""
     ids = {point.id for point in known}
     reported = [(p, p.id or _known_id(p.text, known)) for p in report.points]
     points = number_points(
@@ -134,7 +134,6 @@ def assessment_from_report(
 
 
 def _none_critical(points: tuple[Point, ...], speech: str) -> bool:
-    """Return whether no critical objection is open, including objections not in the list."""
     critical = [point for point in points if point.severity == "critical"]
     settled = all(point.status == "resolved" for point in critical)
     return settled and not _leaves_out_critical(points, speech)
@@ -162,7 +161,7 @@ def _states_score(speech: str, score: float) -> bool:
 
 
 def number_points(found: Sequence[MarkedPoint], known: Sequence[Point]) -> tuple[Point, ...]:
-    """Give new objections the next free ids; earlier ones keep their text and get a note."""
+    """Give new objections the next free ids; keep the text of earlier objections, and add notes."""
     earlier = {point.id: point for point in known}
     highest = max([0, *(int(used[1:]) for used in earlier)])
     points: dict[str, Point] = {}
@@ -184,7 +183,7 @@ def number_points(found: Sequence[MarkedPoint], known: Sequence[Point]) -> tuple
 
 
 def note_on(objection: str, said: str) -> str:
-    """Return what is said about an objection; empty if that only repeats the objection."""
+    """Return a remark about an objection; empty if the remark only repeats the objection."""
     return "" if _words(said) == _words(objection) else said
 
 

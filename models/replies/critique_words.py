@@ -1,4 +1,4 @@
-"""Parses the words and symbols in a critique; anything ambiguous is ignored."""
+"""Parses the words and symbols in a critique, ignoring anything ambiguous."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -38,14 +38,14 @@ _SOME_SCORE = re.compile(r"\d\s*(?:/|(?:out )?of)\s*10\b|\b(?:score|rat(?:e|ing)
 
 @dataclass(frozen=True)
 class _Signal:
-    """The ready signal: whether it is valid, and the other lines."""
+    """A ready signal, which may be invalid, and all other lines."""
 
     counts: bool
     others: list[Line]
 
 
 def assessment_from_words(speech: str, known: Sequence[Point]) -> Assessment | None:
-    """Parse the protocol's fixed words in a critique; None if missing or ambiguous."""
+    """Parse the protocol's fixed words in a critique; None for missing or ambiguous words."""
     lines = split_lines(speech)
     signal = _find_signal(lines)
     body = signal.others if signal else lines
@@ -111,7 +111,7 @@ def _is_signal(sentence: str) -> bool:
 
 
 def _may_close(before: Line) -> bool:
-    """Return whether a signal after this line counts; not if the line introduces or retracts it."""
+    """Return whether a signal counts after this line, which may announce or retract the signal."""
     text = before.text.rstrip(" *_\"”)'\ufe0f")
     marked, ended = _MARK.search(text), text.endswith((".", "!", *STATUS_MARKS))
     if not before.own or text.endswith((*":,;?…–—-",)):
@@ -124,7 +124,6 @@ def _may_close(before: Line) -> bool:
 
 
 def _score(lines: list[Line]) -> tuple[float | None, bool]:
-    """Return the score if exactly one is stated, and whether anything else looks like a score."""
     own = [line.text for line in lines if line.own and not line.nested]
     scores = {score for text in own for score in _stated_scores(text)}
     vague = len(scores) != 1 and any(_SOME_SCORE.search(text) for text in own)
@@ -132,7 +131,7 @@ def _score(lines: list[Line]) -> tuple[float | None, bool]:
 
 
 def _stated_scores(text: str) -> Iterator[float]:
-    """Yield the scores that a line states directly, not those it quotes, retracts or corrects."""
+    """Yield scores that a line states directly, without quoted, retracted or corrected scores."""
     sentences = sentences_of(text)
     for at, sentence in enumerate(sentences):
         clauses = re.split(r",\s+|\s+[-–—]\s+", sentence)
@@ -217,7 +216,7 @@ def _severity_of(lead: str) -> Severity | None:
 
 
 def _status_of(lead: str, rest: str) -> PointStatus | None:
-    """Return the status that the symbols show; contradictory symbols mean open."""
+    """Return the status that the symbols show; contradictory symbols stand for open."""
     signs = {sign for sign in lead if sign in STATUS_MARKS} | set(_ENDING.findall(rest))
     states = {STATUS_MARKS[sign] for sign in signs}
     return states.pop() if len(states) == 1 else ("open" if states else None)

@@ -44,7 +44,7 @@ def decision_from_words(speech: str) -> Decision | None:
 
 
 def decision_from_report(report: DecisionBlock, speech: str) -> Decision | None:
-    """Convert an extracted block; None if its decision is not in the judge's own words."""
+    """Convert an extracted block; None if the decision is not in the judge's own words."""
     if not re.search(rf"\b{report.decision}", " ".join(own_sentences(speech)), re.IGNORECASE):
         return None
     read = decision_from_block(report, speech)

@@ -1,4 +1,4 @@
-"""Reads the fields of a block, in whatever form a model wrote them."""
+"""Reads the fields of a block in any form that models commonly use."""
 
 import math
 import re
@@ -22,7 +22,7 @@ Outcomes = Mapping[str, str]
 
 
 def find_outcome(given: Any, outcomes: Outcomes) -> str | None:
-    """Return the id of the outcome that an id or a label refers to; None if in doubt."""
+    """Return the id of the outcome with the given id or label; None in doubtful cases."""
     name = "" if given is None else str(given).strip().strip("`'\"*.")  # 0 may be an id
     by_name: dict[str, set[str]] = {}
     for outcome, label in outcomes.items():
@@ -41,7 +41,6 @@ def _plain(name: str) -> str:
 
 
 def _is_misspelt(given: str, known: str) -> bool:
-    """Return whether two names differ by one character that is not a digit."""
     if abs(len(given) - len(known)) > 1 or min(len(given), len(known)) < _SHORTEST_MISSPELT:
         return False
     pairs = enumerate(zip(given, known, strict=False))
@@ -53,7 +52,7 @@ def _is_misspelt(given: str, known: str) -> bool:
 
 
 def number_in(value: Any) -> float | None:
-    """Return a number, even if it is text such as 0.7, 70%, about 0,7 or 7/10."""
+    """Return a number, even from text such as 0.7, 70%, about 0,7 or 7/10."""
     if isinstance(value, str):
         value = _number_in_text(value)
     if isinstance(value, bool) or not isinstance(value, int | float):

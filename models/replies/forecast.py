@@ -1,4 +1,4 @@
-"""Parses statements in a forecast: control blocks, labeled text, and forms for a second try."""
+"""Parses forecasts from control blocks, labeled text, and forms for a second try."""
 
 import math
 import re
@@ -81,7 +81,7 @@ def argument_from_block(
     outcomes: Outcomes,
     prefixes: Mapping[str, str] = _PREFIXES,
 ) -> ArgumentReading:
-    """Convert an argument's block; `prefixes` has the prefix of each role's point ids."""
+    """Convert an argument's block; `prefixes` maps each role to the prefix of its point ids."""
     return ArgumentReading(
         stated=_stated(block.probabilities, block.confidence, outcomes),
         outcome=find_outcome(block.outcome, outcomes),
@@ -97,7 +97,7 @@ def argument_from_block(
 def verdict_from_block(
     block: VerdictBlock, outcomes: Outcomes, points: Sequence[str]
 ) -> VerdictReading:
-    """Convert the verdict's block; insights and disputes must cite known points."""
+    """Convert the verdict's block; insights and disputes must cite existing points."""
     insights = (_insight(each, outcomes, points) for each in _dicts(block.insights))
     disputes = (_dispute(each, points) for each in _dicts(block.disagreements))
     return VerdictReading(
@@ -116,7 +116,7 @@ def score_from_block(
 
 
 def argument_from_words(speech: str, outcomes: Outcomes) -> ArgumentReading | None:
-    """Parse a line such as `Probabilities: yes 70 %, no 30 %`; None unless it has all outcomes."""
+    """Parse a line such as `Probabilities: yes 70 %, no 30 %`; None if an outcome is missing."""
     stated = _stated_in_words(speech, outcomes)
     if stated is None:
         return None
@@ -143,7 +143,7 @@ def score_from_words(speech: str, argument: str, criteria: Sequence[str]) -> Sco
 
 
 def point_ids(text: str) -> tuple[str, ...]:
-    """Return point ids cited in brackets, such as [O1]; without brackets, H1 may be a half-year."""
+    """Return point ids cited in brackets, such as [O1]; an unbracketed H1 may be a half-year."""
     cited = " ".join(_IN_BRACKETS.findall(text))
     return tuple(dict.fromkeys("".join(each) for each in _POINT_ID.findall(cited)))
 

@@ -40,7 +40,6 @@ _BREACHES_BY_RULE: dict[str, Breach] = {
 
 
 def _as_number(mark: object) -> object:
-    """Accept scores written as text, such as 8 or 8/10."""
     found = _OF_TEN.fullmatch(mark) if isinstance(mark, str) else None
     return float(found[1]) if found else mark
 
@@ -59,7 +58,7 @@ class RulingBlock(BaseModel):
     @field_validator("breach", mode="before")
     @classmethod
     def _by_its_name(cls, given: object) -> object:
-        """Accept various spellings, because an unparsable block is not asked for again."""
+        """Accept various spellings, because an unparsable block is not requested again."""
         if not isinstance(given, str):
             return "none" if given is None else given
         name = "_".join(given.lower().strip(" .").replace("-", " ").split())
@@ -177,7 +176,6 @@ class StageBlock(BaseModel):
     @field_validator("scores", mode="before")
     @classmethod
     def _drop_unreadable(cls, given: object) -> object:
-        """Drop scores that cannot be read, and keep the others."""
         return [each for each in given if _has_marks(each)] if isinstance(given, list) else given
 
     def marks(self, shown: Sequence[str]) -> tuple[StatementScores, ...]:

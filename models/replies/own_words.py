@@ -1,4 +1,4 @@
-"""Tells a speaker's own lines from code, quotes and other people's words."""
+"""Separates a speaker's own lines from code, quotes and other people's words."""
 
 import re
 from collections.abc import Iterator
@@ -51,7 +51,7 @@ class Line:
 
 
 def split_lines(reply: str) -> list[Line]:
-    """Return the lines that contain words; each says whether it is the speaker's own."""
+    """Return all lines with words, each marked as the speaker's own or not."""
     return list(_lines(reply))
 
 
@@ -60,7 +60,7 @@ def own_text(reply: str) -> str:
 
 
 def own_sentences(reply: str) -> list[str]:
-    """Return the speaker's own sentences, without quotes and reports of what others say."""
+    """Return the speaker's own sentences, without quotes and reports of other people's words."""
     own = [re.sub(_QUOTE, " ", line.text) for line in _lines(reply) if line.own]
     # After such a report, the rest of the line may still quote somebody else.
     plain = (takewhile(lambda x: not _is_about(_ATTRIBUTES, x), sentences_of(text)) for text in own)
@@ -112,7 +112,6 @@ def _introduces_others(text: str) -> bool:
 
 
 def _is_about(others: re.Pattern[str], sentence: str) -> bool:
-    """Return whether the sentence reports what somebody other than the speaker says or shows."""
     found = others.search(sentence)
     return found is not None and not _OWN_VOICE.search(sentence[: found.start()])
 

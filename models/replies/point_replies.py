@@ -1,4 +1,4 @@
-"""Finds an answer's reply to each objection, by the ids in the answer."""
+"""Finds the replies to each objection in an answer, by objection id."""
 
 import re
 from collections.abc import Iterable
@@ -38,7 +38,7 @@ def find_replies(text: str, ids: Iterable[str]) -> dict[str, str]:
 
 
 def _split(text: str) -> Iterable[tuple[set[str], str]]:
-    """Yield the parts that begin with ids; each ends at the next such part or heading."""
+    """Yield the parts that begin with ids; each part ends before the next part or heading."""
     named: set[str] = set()
     lines: list[str] = []
     in_code = False

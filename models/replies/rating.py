@@ -63,7 +63,7 @@ def ratings_from_words(speech: str) -> RatingBlock | None:
 
 
 def ratings_from_report(report: RatingBlock, speech: str) -> RatingBlock | None:
-    """Check an extracted block; return None if it has a number the judge did not write."""
+    """Return an extracted block, or None if any number is missing from the judge's text."""
     numbers = set(re.findall(r"\d+", " ".join(own_sentences(speech))))
     given = report.model_dump(include=set(WEIGHTS)).values()
     return report if numbers.issuperset(str(rating) for rating in given) else None

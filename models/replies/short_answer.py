@@ -35,7 +35,7 @@ def stated_answer(text: str) -> str | None:
 
 
 def brief_answer(text: str) -> str | None:
-    """Return a reply's short answer; None if the reply states none or a longer one."""
+    """Return a reply's short answer; None if the answer is missing or too long."""
     answer = stated_answer(text)
     if answer is None:
         lines = text.strip().splitlines()
@@ -46,7 +46,7 @@ def brief_answer(text: str) -> str | None:
 
 
 def answer_key(answer: str) -> str:
-    """Return a key that is the same for different spellings of a short answer."""
+    """Return the same key for different spellings of a short answer."""
     plain = _plain(answer)
     if (letter := _LETTER.match(plain)) and not plain.casefold().startswith(("i ", "a ")):
         return letter[1].upper()
@@ -76,7 +76,7 @@ def most_frequent(keys: Iterable[str | None]) -> str | None:
 
 
 def _plain(text: str) -> str:
-    """Remove Markdown, TeX and surrounding punctuation, if the answer has words."""
+    """Remove Markdown, TeX and surrounding punctuation, if any words remain."""
     if not re.search(r"\w", text):
         return text.strip()
     text = _TEX_TEXT.sub(r"\1", text).replace("\\$", "$").replace("\\%", "%")

@@ -1,4 +1,4 @@
-"""Finds the line that begins with a speaker's signal, one of the protocol's fixed words."""
+"""Finds lines that begin with a signal, which is one of the protocol's fixed words."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ _ENDS = re.compile(
 def first_signal(
     speech: str, read: Callable[[str], tuple[Signal, int] | None]
 ) -> tuple[Signal, str] | None:
-    """Return the signal on the first line, or one all lines agree on, and the text after it."""
+    """Return the signal on the first line, or a signal on all lines, with the following text."""
     lines = list(opening_lines(speech))
     found = [(line, signal) for line in lines if (signal := read(line)) is not None]
     if not found:

@@ -1,4 +1,4 @@
-"""Splits a reply, complete or streamed, into visible text, thinking and control blocks."""
+"""Splits complete or streamed replies into visible text, thinking and control blocks."""
 
 import json
 import re
@@ -24,7 +24,7 @@ _MOST_SPACE = 100
 
 
 def split_thinking(text: str) -> tuple[str, str]:
-    """Split a reply into text and thinking; either think tag may be missing."""
+    """Split a reply into text and thinking, even if one think tag is missing."""
     thoughts: list[str] = []
     first = _TAG.search(text)
     if first and first.group("ending") is not None and text.count("`", 0, first.start()) % 2 == 0:
@@ -39,7 +39,7 @@ def split_thinking(text: str) -> tuple[str, str]:
 
 
 class SpeechFilter:
-    """Filters thinking and control blocks out of a stream; holds JSON back until it is complete."""
+    """Removes thinking and control blocks from a stream, and holds JSON back until complete."""
 
     def __init__(self, hidden_mark: str) -> None:
         self._mark = hidden_mark
@@ -59,7 +59,7 @@ class SpeechFilter:
         return shown
 
     def finish(self) -> str:
-        """Return the text that was held back but turned out to be visible."""
+        """Return the remaining text that turned out to be visible."""
         return self._visible(self._splitter.finish())
 
     def _visible(self, parts: Iterator[Part]) -> str:
@@ -80,7 +80,7 @@ def _nonce_of(text: str) -> object:
 
 @dataclass
 class _Splitter:
-    """Splits a stream into parts, in time proportional to its length."""
+    """Splits a stream into parts, in time proportional to the length."""
 
     _kind: Kind = "text"
     _held: list[str] = field(default_factory=list)
@@ -169,7 +169,6 @@ class _Splitter:
         return rest[0] == "\n" if rest else _is_open_end(text, at)
 
     def _begin(self, text: str, at: int) -> int:
-        """Start holding text back here; return where the block's content begins."""
         self._kind = _SIGNS[text[at]]
         opening = {"thinking": _OPEN, "fence": _FENCE, "object": ""}[self._kind]
         self._held, self._tail, self._depth = [opening], "", 0
@@ -178,7 +177,7 @@ class _Splitter:
         return at + len(opening)
 
     def _find_end(self, text: str, at: int) -> tuple[int, Kind | None]:
-        """Return where the part ends in this text, and its kind, or None if it goes on."""
+        """Return the end of the part in this text, and the kind, or None if the part goes on."""
         if self._kind == "object":
             return self._find_end_of_object(text, at)
         close = _CLOSE if self._kind == "thinking" else _FENCE
@@ -224,5 +223,4 @@ def _starts_with(text: str, at: int, mark: str) -> bool | None:
 
 
 def _is_open_end(text: str, at: int) -> bool | None:
-    """Return None if more text is needed to decide, otherwise False."""
     return None if len(text) - at < _MOST_SPACE else False

@@ -1,4 +1,4 @@
-"""Takes a turn and reads its decision from the control block, the text, or a second call."""
+"""Takes a turn and parses a decision from the control block, the text, or a second call."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ Call = tuple[DebateState, Seat]  # the seat to ask, and the state to show it
 
 @dataclass(frozen=True)
 class Reader(Generic[Block, Read]):
-    """Functions that read one kind of decision, in the order they are tried."""
+    """Functions that parse one kind of decision, in the order of use."""
 
     form: type[Block]  # the schema of the control block and of the extraction call
     short_form: type[Block]  # with length limits, for models that might never stop writing
@@ -56,13 +56,13 @@ class Reader(Generic[Block, Read]):
 
 
 def block_reader(form: type[Block], short_form: type[Block]) -> Reader[Block, Block]:
-    """Return a reader for turns that must have a control block; their text is not parsed."""
+    """Return a reader that parses only the control block, which the turn must contain."""
     return Reader(form, short_form, lambda block, _: block, lambda _: None, lambda block, _: block)
 
 
 @dataclass(frozen=True)
 class Decided(Generic[Read]):
-    """A turn and its decision; `read` is None if the decision could not be parsed."""
+    """A turn and a decision; `read` is None for an unparsable decision."""
 
     turn: Turn
     read: Read | None
@@ -78,7 +78,7 @@ async def decide(
     reader: Reader[Block, Read],
     known: Sequence[Point] = (),
 ) -> Decided[Read]:
-    """Take one seat's turn and read its decision; raise failures, so that a resume retries them."""
+    """Take a turn and parse the decision; raise failures, so that a resumed debate retries them."""
     spoken = await take_turn_once(state, runtime, seat, phase, part, reader.written)
     read = _read(spoken, runtime, reader)
     (decided,) = await _extract_unread([(state, seat)], runtime, [read], reader, known)
@@ -95,7 +95,7 @@ async def decide_calls(
     reader: Reader[Block, Read],
     known: Sequence[Point] = (),
 ) -> list[Decided[Read] | ModelFailed]:
-    """Make several calls in parallel; return failures as results, which a resume keeps."""
+    """Make several calls in parallel; return failures as results, which a resumed debate keeps."""
     asked = await gather_results(
         [_ask_once(state, runtime, seat, phase, part, reader.written) for state, seat in calls]
     )
@@ -133,7 +133,7 @@ _ask_once = stored_task("_ask", _ask)
 
 
 def store_failure(failure: ModelFailed) -> StoredTurn:
-    """Convert a failure to a result; raising it would renumber the later tasks on a resume."""
+    """Convert a failure to a result, because an exception would renumber later tasks on resume."""
     return {"spoken": None, "failed": dict(vars(failure))}
 
 
@@ -177,7 +177,7 @@ def block_of(runtime: Runtime[Any], spoken: TurnResult, form: type[Block]) -> Bl
 
 
 def in_words(runtime: Runtime[Any], turn: Turn) -> Turn:
-    """Return the turn, with a placeholder if its text is only a control block."""
+    """Return the turn, with a placeholder for a text that is only a control block."""
     if without_block(turn.text, nonce(debate_id(runtime), turn.id)):
         return turn
     length = turn.length and turn.length.model_copy(update={"tokens": 0})
@@ -195,7 +195,7 @@ def read_decision(
     from_block: Callable[[Block, str], Read | None],
     from_words: Callable[[str], Read | None],
 ) -> Read | None:
-    """Read a turn's decision from its control block or, without a valid block, from its text."""
+    """Parse the decision in a turn's control block or, without a valid block, in the text."""
     text, block = spoken["turn"].text, block_of(runtime, spoken, form)
     read = from_block(block, text) if block else None
     return from_words(text) if read is None else read

@@ -1,4 +1,4 @@
-"""Gathers passages and images for a turn, and checks its quotes."""
+"""Gathers passages and images for a turn, and checks the quotes in the turn."""
 
 import asyncio
 import re

@@ -1,4 +1,4 @@
-"""Lets a person take a turn: the debate pauses until the person has answered."""
+"""Lets a person take a turn, and pauses the debate until the person answers."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ _UNREADABLE = "Your answer could not be read."
 
 @dataclass(frozen=True)
 class WrittenForm:
-    """How a person should write a turn that contains a decision."""
+    """Instructions for a person whose turn must contain a decision."""
 
     request: str = ""  # empty if any text will do
     is_readable: Callable[[str], bool] = lambda _: True
@@ -42,7 +42,7 @@ async def ask_person(
     phase: PhaseName,
     form: WrittenForm,
 ) -> str:
-    """Return the person's answer, or the recorded answer if there is one."""
+    """Return the recorded answer or, if missing, ask the person."""
     wanted = form.request or f"Write the {PHASES[phase].label}."
     asked = {
         "round": state["round"],

@@ -1,4 +1,4 @@
-"""Streams the text and the problems of a model call as events."""
+"""Streams the text of a model call, and any problems, as events."""
 
 import time
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ def debate_id(runtime: Runtime[Any]) -> str:
 
 
 def call_name(round_number: int, phase: str, seat: str) -> str:
-    """Return the name under which a recording stores a seat's calls."""
+    """Return the name of a seat's call in recordings."""
     return ".".join(filter(None, (f"r{round_number}", phase, seat)))
 
 
@@ -122,7 +122,7 @@ class TurnStream:
         self._send_chunk("")
 
     def text(self, piece: str, model: str) -> None:
-        """Take in the next words; many models send each token by itself."""
+        """Add the next words to the stream; many models send single tokens."""
         self._model = model
         self._unread += piece
         if time.monotonic() - self._read_at >= _SECONDS_BETWEEN_CHUNKS:
@@ -149,7 +149,7 @@ class TurnStream:
             self._waiting = ""
 
     def send_if_silent(self, text: str, model: str) -> None:
-        """Send a reply that a crash kept from being streamed."""
+        """Send a reply that was not streamed because of a crash."""
         if text and not self._has_text:
             self.text(text, model)
             self.flush()

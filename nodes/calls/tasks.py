@@ -1,4 +1,4 @@
-"""Creates langgraph tasks with fixed names, which checkpoints contain."""
+"""Creates LangGraph tasks with fixed names, because checkpoints contain the names."""
 
 from collections.abc import Awaitable, Callable
 from typing import ParamSpec, TypeVar
@@ -12,7 +12,7 @@ Result = TypeVar("Result")
 def stored_task(
     name: str, function: Callable[Given, Awaitable[Result]]
 ) -> _TaskFunction[Given, Result]:
-    """Make a task, so that a finished call is neither made nor paid for again after a crash."""
+    """Make a task, so that a finished call is not repeated or paid for again after a crash."""
     # Never change a name: checkpoints contain it, so paused debates would lose finished calls.
     function.__name__ = name
     return task(function)

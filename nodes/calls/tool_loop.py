@@ -148,7 +148,6 @@ class ToolLoop:
         )
 
     def _check_time(self) -> None:
-        """Raise a failure if the turn's calls together exceed the time limit of a single call."""
         if self._seconds < self.policy.total_timeout:
             return
         seat, last = self.stream.seat, self.called[-1]

@@ -29,7 +29,7 @@ _TOO_SLOW = "It took too long."
 
 
 class Used(TypedDict):
-    """One use of a tool, as plain data for checkpoints."""
+    """A tool call and the result, as plain data for checkpoints."""
 
     use: ToolUse
     shown: NotRequired[str]  # the result as the model sees it
@@ -40,7 +40,7 @@ class Used(TypedDict):
 
 @dataclass(frozen=True)
 class Toolbox:
-    """A seat's tools, how often they may be used, and how long their results may be."""
+    """A seat's tools, with limits on the number of calls and the length of results."""
 
     tools: tuple[BaseTool, ...]
     most: int
@@ -49,7 +49,7 @@ class Toolbox:
 
 
 def toolbox(state: DebateState, settings: DebateSettings, seat: Seat, mark: str) -> Toolbox:
-    """Build the tools for a seat; they search only documents that the seat may see."""
+    """Build the tools for a seat, with a search limited to documents that the seat may see."""
 
     async def search(query: str) -> tuple[str, tuple[Passage, ...]]:
         documents_access = document_access(state, settings, seat)
@@ -69,7 +69,7 @@ def toolbox(state: DebateState, settings: DebateSettings, seat: Seat, mark: str)
 
 
 async def use(box: Toolbox, call: Call, messages: Sequence[BaseMessage], seconds: float) -> Used:
-    """Run one tool call; an error is shown to the model instead of failing the turn."""
+    """Run one tool call; show errors to the model instead of failing the turn."""
     began = time.monotonic()
     try:
         async with asyncio.timeout(seconds):

@@ -1,4 +1,4 @@
-"""Takes one seat's turn: makes the call, streams events, and builds the transcript's turn."""
+"""Takes one seat's turn: makes the call, streams events, and builds the turn."""
 
 import asyncio
 import time
@@ -57,7 +57,7 @@ class Extraction(TypedDict):
 
 
 def next_turn_id(state: DebateState, phase: PhaseName, seat: str) -> str:
-    """Return a turn id that is the same after a resume, so that no turn is stored twice."""
+    """Return a turn id that stays the same after a resume, so that no turn is stored twice."""
     label = state["cue"].label if "cue" in state else ""
     first = ".".join(part for part in (f"r{state['round']}", phase, seat, label) if part)
     same = [turn for turn in state.get("turns", []) if f"{turn.id}.".startswith(f"{first}.")]
@@ -205,7 +205,7 @@ def substitute_turn(
 
 
 def lost_call(failure: ModelFailed) -> WorkSpan:
-    """Return the time and tokens of a failed call that has no turn."""
+    """Return the time and tokens of a failed call without a turn."""
     now = steady_now()
     return WorkSpan(
         started_at=failure.started_at or now,
@@ -229,7 +229,7 @@ async def extract_decision(
     schema: type[BaseModel],
     known: list[Point],
 ) -> Extraction:
-    """Extract a turn's decision with one structured-output call; `block` is None if it fails."""
+    """Extract a turn's decision with one structured-output call; `block` is None on failure."""
     small = getattr(schema, "small_prompt", "shared/small/extract")
     messages = extraction_prompt(seat, speech, known, debate_id(node_runtime), small)
     return await fill_form(state, node_runtime, seat, messages, schema)
@@ -242,7 +242,7 @@ async def fill_form(
     messages: list[BaseMessage],
     schema: type[BaseModel],
 ) -> Extraction:
-    """Fill in a form with one structured-output call; `block` is None if it fails."""
+    """Fill in a form with one structured-output call; `block` is None on failure."""
     pause_if_asked(runtime)
     stream = TurnStream(runtime, seat, state["round"], "", state=state)
     try:
@@ -271,7 +271,7 @@ extract_once = stored_task("report", extract_decision)
 
 
 async def gather_results(calls: Sequence[Awaitable[Result]]) -> list[Result | ModelFailed]:
-    """Wait for all calls, so that a failure or pause in one does not lose other answers."""
+    """Wait for all calls, so that a failure or pause in one call does not lose other answers."""
     results = await asyncio.gather(*calls, return_exceptions=True)
     kept: list[Result | ModelFailed] = []
     for each in results:
@@ -282,5 +282,5 @@ async def gather_results(calls: Sequence[Awaitable[Result]]) -> list[Result | Mo
 
 
 def publish_turn(runtime: Runtime[Any], turn: Turn) -> None:
-    """Send the finished turn to viewers, to replace its chunks."""
+    """Send viewers the finished turn, which replaces the turn's chunks."""
     runtime.stream_writer(turn_event(turn))

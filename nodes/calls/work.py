@@ -1,4 +1,4 @@
-"""Collects what a node's calls add to the state: turns, problems, and calls without a turn."""
+"""Collects results of a node's calls: turns, problems, and calls without a turn."""
 
 from collections.abc import Iterable
 from typing import Any, NotRequired

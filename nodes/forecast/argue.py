@@ -170,7 +170,7 @@ async def _with_precedents(
 async def _with_references(
     state: DebateState, runtime: Runtime[Any], seat: Seat, turn: Turn, deadline: Deadline
 ) -> tuple[Turn, list[Degradation]]:
-    """Ask once which earlier points a closing argument relies on, if it cites none."""
+    """If a closing argument cites no earlier points, ask once for the supporting points."""
     earlier = [e.point_id for e in kept_arguments(state) if e.turn.round < turn.round]
     reading = reading_of(turn)
     is_closing = turn.round == runtime.context.max_rounds

@@ -76,7 +76,7 @@ def reach_goal(arguments: Iterable[ScoredArgument]) -> list[bool]:
 
 
 def misses_goal(arguments: Iterable[ScoredArgument], expected: int = 0) -> bool:
-    """Return whether too few arguments reach the goal, even if all `expected` ones do."""
+    """Return whether too few arguments reach the goal, even if `expected` more reach the goal."""
     reached = [*reach_goal(arguments), *[True] * expected]
     return sum(reached) < QUALITY_GOAL * len(reached)
 
@@ -95,7 +95,7 @@ def latest_statements(arguments: Iterable[ScoredArgument]) -> dict[str, ScoredAr
 
 @dataclass(frozen=True)
 class Majority:
-    """The outcome that most roles support; in a tie, the outcome the roles find most likely."""
+    """The outcome with the most supporting roles; in a tie, the more likely outcome."""
 
     outcome: str
     votes: int
@@ -127,7 +127,7 @@ def verdict_numbers(state: DebateState) -> Distribution:
 
 
 def cited_precedents(state: DebateState) -> list[PastEvent]:
-    """Return the Historian's precedents without repeats, also from replaced arguments."""
+    """Return the Historian's precedents without duplicates, also from replaced arguments."""
     events = (
         event
         for said in all_arguments(state)

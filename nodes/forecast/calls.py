@@ -1,4 +1,4 @@
-"""Makes the calls of a forecast, each as a task with a deadline."""
+"""Makes the calls of a forecast as tasks with deadlines."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -33,13 +33,13 @@ OUT_OF_TIME = "out_of_time"
 
 
 class Filled(Extraction):
-    """A filled-in form, and whether there was time to ask for it."""
+    """A filled-in form, and whether enough time was left for the call."""
 
     called: bool
 
 
 class TurnPublisher:
-    """Publishes each turn once: when it is made, or on a resume after a crash."""
+    """Publishes each turn once, either immediately or after a crash and a resume."""
 
     def __init__(self, runtime: Runtime[Any]) -> None:
         self._runtime, self._published = runtime, set[str]()
@@ -90,7 +90,7 @@ async def speak(
 
 
 def _from_old_form(stored: Mapping[str, Any], seat: Seat) -> StoredTurn:
-    """Convert a result stored by release 0.1."""
+    """Convert a result from release 0.1."""
     why = stored["why"].removeprefix(f"{seat.name} ({seat.model}): ")
     failure = ModelFailed(seat.name, seat.model, stored["what"], why)
     failure.degraded = stored["degraded"]
@@ -127,7 +127,7 @@ def _hurry(
     seconds: float,
     limit: Literal["idle_timeout", "total_timeout"],
 ) -> Runtime[Any]:
-    """Divide the time among a seat's models, so that a hanging model does not use it up."""
+    """Divide the time among a seat's models, so that a hanging model does not use all of it."""
     if not seat.fallback_models:
         return runtime
     share = seconds / (1 + len(seat.fallback_models))

@@ -1,4 +1,4 @@
-"""Describes the request in a forecast's prompts, as far as each section fits."""
+"""Describes the forecast request in prompts, within the space for each section."""
 
 from collections.abc import Iterable, Iterator
 from datetime import date
@@ -50,7 +50,7 @@ def room_for_facts(settings: ForecastSettings, part: str) -> int:
 
 
 def shown_facts(context: PredictionContext, room: int) -> Sections:
-    """Choose the first fact of every section, then more facts from each in turn while they fit."""
+    """Choose the first fact of every section, then more facts from each section while they fit."""
     sections = facts_of(context)
     shown = {name: facts[:1] for name, facts in sections.items()}
     if size_of(_lines(shown)) > room:
@@ -72,7 +72,7 @@ def fact_lines(context: PredictionContext, room: int) -> list[str]:
 
 
 def left_out(context: PredictionContext, room: int) -> list[str]:
-    """Return the sections with facts that were left out or shortened."""
+    """Return the fact sections that were omitted or shortened."""
     sections, shown = facts_of(context), shown_facts(context, room)
     fewer = [
         f"{name} {len(facts) - len(shown[name])} of {len(facts)}"

@@ -59,7 +59,7 @@ async def _join(calls: Sequence[Awaitable[Work]]) -> Work:
 
 
 def _below_goal(state: DebateState, given_up: list[str]) -> list[ScoredArgument]:
-    """Return this round's arguments to improve, if too few are good enough."""
+    """Return this round's arguments to improve, if too few arguments are good enough."""
     if not misses_goal(kept_arguments(state), expected=len(state["waiting"])):
         return []
     return [
@@ -75,7 +75,6 @@ def _open(state: DebateState) -> list[ScoredArgument]:
 
 
 def _argued_once(state: DebateState, given_up: list[str]) -> list[ScoredArgument]:
-    """Return this round's arguments that may get a second version and have none yet."""
     said = of_round(all_arguments(state), state["round"])
     versions = [each.role for each in said]
     return [
@@ -88,7 +87,7 @@ def _is_weak(said: ScoredArgument) -> bool:
 
 
 def _find_misled(state: DebateState, settings: ForecastSettings) -> ScoredArgument | None:
-    """Return the last speaker's argument if it answered an argument that was then replaced."""
+    """Return the last speaker's argument if the speaker answered a replaced argument."""
     number = state["round"]
     first = strategy_for(settings).speakers(number, settings.role_names)
     said = of_round(all_arguments(state), number)
@@ -105,7 +104,7 @@ async def _weigh(
     clock: Clock,
     publisher: TurnPublisher,
 ) -> Work:
-    """Score an argument; if the score is too low, let the role try again and score that version."""
+    """Score an argument; after a low score, let the role try again and score the new version."""
     scored: Work = join_work([])
     if _find(state, argument).score is None:
         scored = await score_argument(state, node_runtime, argument, clock.end_of("scores"))
@@ -151,7 +150,7 @@ async def _argue_anew(
     clock: Clock,
     publisher: TurnPublisher,
 ) -> Work:
-    """Let a role argue again after an argument it answered was replaced; keep both versions."""
+    """Let a role argue again after the answered argument was replaced; keep both versions."""
     seat, part = seat_with_id(state, earlier.seat), round_phase(node_runtime.context, earlier.round)
     argued = await argue(state, node_runtime, seat, part, None, clock.end_of("second_versions"))
     if not argued["turns"]:

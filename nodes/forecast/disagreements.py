@@ -1,4 +1,4 @@
-"""Finds what the roles disagree on, according to the judge and to their probabilities."""
+"""Finds disagreements between roles, from the judge's verdict and from the probabilities."""
 
 import math
 import re
@@ -17,7 +17,7 @@ _WORD = re.compile(r"\w+|(?<!\w)-(?=\d)|[−+<>=]")
 
 
 def disputable(outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
-    """Return the outcomes to compare: one of two is enough, because they mirror each other."""
+    """Return the outcomes to compare; one of two is enough, because the other mirrors it."""
     return outcomes[:1] if len(outcomes) == 2 else outcomes
 
 
@@ -35,7 +35,7 @@ def contentions(said: Arguments, outcomes: Sequence[Outcome]) -> Iterator[str]:
 def disagreement_map(
     kept: Arguments, outcomes: Sequence[Outcome], verdict: VerdictReading | None
 ) -> tuple[Disagreement, ...]:
-    """List the judge's topics, then outcomes that divided roles not yet listed as opponents."""
+    """List the judge's topics, then outcomes that divide roles not yet listed as opponents."""
     named = [_by_topic(kept, each) for each in _merge_topics(verdict.disputes if verdict else ())]
     topics = [each for each in named if len(each.positions) > 1]
     divided = (
@@ -48,7 +48,7 @@ def disagreement_map(
 
 
 def _merge_topics(disputes: Iterable[Dispute]) -> Iterable[Dispute]:
-    """Merge disputes about the same topic; a topic is resolved only if all its disputes are."""
+    """Merge disputes about a topic; mark the topic as resolved if every dispute is resolved."""
     merged: dict[object, Dispute] = {}
     for each in disputes:
         key = _topic_words(each.topic) or each.topic
@@ -64,7 +64,6 @@ def _topic_words(topic: str) -> tuple[str, ...]:
 
 
 def _by_topic(kept: Arguments, dispute: Dispute) -> Disagreement:
-    """Build the disagreement about a topic; each role's latest point is its position."""
     latest = {each.role: each for each in kept if each.point_id in dispute.points}
     positions = tuple(_position(each, each.reading.point) for each in latest.values())
     return Disagreement(topic=dispute.topic, positions=positions, resolved=dispute.resolved)
@@ -91,7 +90,6 @@ def _by_outcome(kept: Arguments, outcome: Outcome) -> Disagreement:
 
 
 def _position(said: ScoredArgument, stance: str) -> Position:
-    """Build a position; its strength is confidence times score, if both are known."""
     confidence, score = said.reading.stated.confidence, said.composite
     known = [each for each in (confidence, score) if each is not None]
     strength = math.prod(known) if known else None
@@ -117,7 +115,6 @@ def _are_apart(said: Arguments, outcome: str) -> bool:
 
 
 def _ends(said: Arguments, outcome: str) -> tuple[ScoredArgument, ScoredArgument]:
-    """Return the arguments that give the outcome the lowest and the highest probability."""
     stating = [each for each in said if _states(each, outcome)]
     return (
         min(stating, key=lambda each: _given(each, outcome)),

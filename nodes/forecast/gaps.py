@@ -1,4 +1,4 @@
-"""Lists the gaps in a forecast: what is missing, and why."""
+"""Lists the gaps in a forecast: missing parts, and the reasons."""
 
 from collections.abc import Iterator
 
@@ -109,7 +109,6 @@ def _verdict_gaps(state: DebateState) -> Iterator[Gap]:
 
 
 def _context_gaps(state: DebateState, settings: ForecastSettings) -> Iterator[Gap]:
-    """List the parts of the request that did not fit into the prompts."""
     context = context_of(state)
     held = dict.fromkeys(round_phase(settings, each) for each in range(1, state["round"] + 1))
     for part in (*held, "final"):

@@ -24,7 +24,7 @@ _LEAST_FOR_LOG_LOSS = 1e-6
 
 
 def read_distribution(raw: Distribution, outcomes: Sequence[str]) -> dict[str, float] | None:
-    """Read fractions or percentages as probabilities; None if they are not a distribution."""
+    """Read fractions or percentages as probabilities; return None for other numbers."""
     values = {outcome: raw[outcome] for outcome in outcomes if outcome in raw}
     if not values or any(not math.isfinite(v) or v < 0 for v in values.values()):
         return None
@@ -35,7 +35,6 @@ def read_distribution(raw: Distribution, outcomes: Sequence[str]) -> dict[str, f
 
 
 def _as_fractions(values: Distribution, *, whole: bool) -> dict[str, float] | None:
-    """Read values as fractions, otherwise as percentages; None if neither is clear."""
     if _fits(values, whole=whole):
         return dict(values)
     fitting = [each for each in _with_percentages(values, whole=whole) if _fits(each, whole=whole)]
@@ -44,7 +43,7 @@ def _as_fractions(values: Distribution, *, whole: bool) -> dict[str, float] | No
 
 
 def _with_percentages(values: Distribution, *, whole: bool) -> Iterator[dict[str, float]]:
-    """Yield all values read as percentages, then only those above 1, as in 0.7 and 30."""
+    """Yield all values read as percentages, then only values above 1, as in 0.7 and 30."""
     small = [value for value in values.values() if 0 < value <= 1]
     if whole or not small:
         yield {outcome: value / 100 for outcome, value in values.items()}
@@ -75,7 +74,7 @@ def consensus(distributions: Sequence[Distribution], outcomes: Sequence[str]) ->
 def combine_with_judge(
     judge: Distribution, agreed: Distribution, judge_weight: float, outcomes: Sequence[str]
 ) -> dict[str, float]:
-    """Average the judge and the consensus, weighted; if one lacks an outcome, use the other."""
+    """Average judge and consensus for each outcome, or take the only available value."""
     pooled: dict[str, float] = {}
     for outcome in outcomes:
         if outcome in judge and outcome in agreed:
@@ -193,7 +192,7 @@ def _bounded(probability: float) -> float:
 
 
 def brier(forecast: Distribution, came: str) -> float:
-    """Return half the sum of squared errors; for two outcomes this is the usual (p - y)²."""
+    """Return half the sum of squared errors; for two outcomes, this is the usual (p - y)²."""
     return sum((p - (outcome == came)) ** 2 for outcome, p in forecast.items()) / 2
 
 
@@ -203,7 +202,7 @@ def log_loss(forecast: Distribution, came: str) -> float:
 
 @dataclass(frozen=True)
 class CalibrationBin:
-    """A group of forecasts with similar probabilities, and how often they came true."""
+    """A group of forecasts with similar probabilities, and the frequency of the outcome."""
 
     low: float
     high: float

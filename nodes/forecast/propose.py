@@ -1,4 +1,4 @@
-"""Lets the roles argue in parallel; in the last round the judge argues after them."""
+"""Lets the roles argue in parallel; in the last round, the judge argues after the roles."""
 
 from typing import Any
 
@@ -60,7 +60,7 @@ async def _contribute(
     *,
     awaited: bool,
 ) -> Work:
-    """Take one role's turn; score it at once, unless another role is waiting for this turn."""
+    """Take a role's turn; score the turn immediately, unless another role is waiting for it."""
     part = round_phase(node_runtime.context, state["round"])
     due = clock.end_of("before_judge" if awaited else "arguments")
     argued = await argue(state, node_runtime, seat, part, None, due)

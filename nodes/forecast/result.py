@@ -36,7 +36,7 @@ _FURTHER_TRIES = ("retried", "fell_back")
 def result_of(
     state: DebateState, settings: ForecastSettings, debate_id: str, completed_at: datetime
 ) -> contract.DebateResult:
-    """Build the result; what an unfinished debate lacks is null and listed as a gap."""
+    """Build the result; missing parts of an unfinished debate are null and listed as gaps."""
     forecast = _Forecast(state, settings)
     report = forecast.report()
     return contract.DebateResult(

@@ -1,4 +1,4 @@
-"""Scores one argument; reads the judge's scores from its block, its text or a form."""
+"""Scores one argument, from the judge's control block, text or form."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Decides which seats stay in the debate when seats concede."""
+"""Decides which seats stay in the debate after concessions."""
 
 from collections.abc import Mapping, Sequence
 
@@ -14,7 +14,7 @@ _FIRST_SEATED = "of those conceded to as often, it sits first at the table"
 def seats_that_stay(
     concessions: Mapping[str, str], active: Sequence[str], credit: Mapping[str, int]
 ) -> dict[str, str]:
-    """Return the most conceded-to seat of each circle, or of all if all concede, and the reason."""
+    """Return the seats that stay, one per circle of concessions, with the reasons."""
     if not concessions:
         return {}
     groups = [active] if len(concessions) == len(active) else _circles(concessions)
@@ -34,12 +34,12 @@ def _stays(
 
 
 def is_supported(conviction: Conviction) -> bool:
-    """Return whether a concession names an argument and quotes words that were really said."""
+    """Return whether a concession names an argument and quotes a real statement."""
     return bool(conviction.argument) and conviction.quote_found
 
 
 def upheld_concession(answers: Sequence[object], *, verify: bool) -> str | None:
-    """Return the seat conceded to in all of a seat's answers of a round, otherwise None."""
+    """Return the seat that all of these answers concede to, otherwise None."""
     said = [each for each in answers if isinstance(each, Conviction)]
     named = {each.convinced_by for each in said}
     if not said or len(said) < len(answers) or len(named) > 1:

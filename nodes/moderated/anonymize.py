@@ -1,4 +1,4 @@
-"""Replaces the sides' names with neutral labels, so that the judge does not know who speaks."""
+"""Replaces the sides' names with neutral labels, so that the judge does not know the speakers."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -53,7 +53,6 @@ def without_names(text: str, labels: Mapping[str, str]) -> str:
 
 
 def _names_in(names: Sequence[str]) -> re.Pattern[str]:
-    """Return a pattern that matches any name as a whole word, each in its own group."""
     each = (f"({_pattern(name)})" for name in names)
     letter = r"[^\W_]"  # an underscore may be emphasis markup
     before, after = rf"(?<!{letter})(?<!{letter}-)", rf"(?!{letter}|-{letter})"
@@ -66,7 +65,6 @@ def _pattern(name: str) -> str:
 
 
 def _is_a_word(name: str, said: str) -> bool:
-    """Return whether speakers use a name as an ordinary word, mostly in lower case."""
     # A name as short as `A` is a word if it is also used in lower case and may begin a sentence.
     if len(name) < _SHORTEST_NAME:
         is_written_small = re.search(rf"\b{re.escape(name.lower())}\b", said)

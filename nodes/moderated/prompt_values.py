@@ -1,4 +1,4 @@
-"""Builds the values for prompts to advocates, moderator and fact checker."""
+"""Builds prompt values for the advocates, the moderator and the fact checker."""
 
 from collections.abc import Iterable, Sequence
 
@@ -251,7 +251,6 @@ def _requested(prompt: ModeratedPrompt) -> str:
 
 
 def _rebutted(prompt: ModeratedPrompt) -> str | None:
-    """Return the side the next turn must rebut; None if the speaker may choose."""
     due = prompt.state.get("programme", [])[1:2]
     return due[0].to if due else None
 

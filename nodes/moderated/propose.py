@@ -1,4 +1,4 @@
-"""Lets an advocate take the scheduled turn: a statement for its position, or a correction."""
+"""Lets an advocate take the scheduled turn, either a statement or a correction."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The parts of a record that only moderated debates have."""
+"""Defines the parts of a record that only moderated debates have."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -28,7 +28,7 @@ def openings(sides: Sequence[str]) -> list[Step]:
 
 
 def argument_round(sides: Sequence[str], number: int) -> list[Step]:
-    """Schedule a round: two sides rebut each other; with more, each chooses whom to rebut."""
+    """Schedule a round; with more than two sides, each advocate chooses whom to rebut."""
     if len(sides) == 2:
         first, second = sides
         exchanges = [*_exchange(first, second), *_exchange(second, first)]
@@ -78,7 +78,7 @@ def planned_rounds(settings: ModeratedSettings, turns: Sequence[Turn]) -> int:
 def possible_change(
     settings: ModeratedSettings, turns: Sequence[Turn], number: int
 ) -> Literal["extend", "cut"] | None:
-    """Return what the moderator may do: `extend` after the last planned round, or `cut` earlier."""
+    """Return `extend` after the last planned round, `cut` earlier, or None if not allowed."""
     planned = planned_rounds(settings, turns)
     if not settings.moderator_may_adjust:
         return None

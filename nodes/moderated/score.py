@@ -1,4 +1,4 @@
-"""Lets the judge score every statement; code does the arithmetic."""
+"""Has the judge score every statement, and computes the totals in code."""
 
 from collections.abc import Sequence
 from operator import itemgetter

@@ -35,7 +35,7 @@ def scoring_of(state: "DebateState", verdict: "DebateScores") -> dict[str, Any]:
 
 
 def result_words(scoring: Mapping[str, Any], winner: str | None) -> str:
-    """Describe who won and by how much, or why nobody won; empty if the format has no winner."""
+    """Return a sentence about the winner and the margin; empty if the format has no winner."""
     lead = scoring.get("lead")  # release 0.1 stored no lead
     if winner:
         return winner if lead is None else f"{winner}, by {lead:.2f} points"

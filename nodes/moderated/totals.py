@@ -130,7 +130,7 @@ def _lead(standings: Sequence[SideScore]) -> float | None:
 
 
 def _format_below(lead: float, margin: float) -> str:
-    """Format a lead with two decimals, or with enough to show that it is below the margin."""
+    """Format a lead with two decimals, or with enough decimals to stay below the margin."""
     shown = (f"{lead:.{decimals}f}" for decimals in range(2, 10))
     return next((text for text in shown if float(text) < margin), str(lead))
 

@@ -19,7 +19,7 @@ def answers_of(state: DebateState, seat: str) -> list[Turn]:
 
 
 def answer_part(text: str) -> str:
-    """Return the part of a turn marked as the answer, or the whole turn if nothing is marked."""
+    """Return the marked answer in a turn, or the whole turn if nothing is marked."""
     return _REVISED.split(text)[-1].strip() or text
 
 
@@ -28,7 +28,7 @@ def latest_answers(state: DebateState) -> list[Turn]:
 
 
 def label_of(state: DebateState, settings: DebateSettings, seat_id: str) -> str:
-    """Return the name that other speakers see for a seat, the same in every prompt."""
+    """Return the name that other speakers see for a seat, which is the same in every prompt."""
     seat = seat_with_id(state, seat_id)
     return strategy_for(settings).label(seat, ids_with_role(state, seat.role).index(seat_id))
 

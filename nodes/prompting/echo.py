@@ -21,7 +21,7 @@ _REVIEW = re.compile(r"\b(?:answer|claim|critic|draft)\b", re.IGNORECASE)
 def without_echo(
     text: str, messages: Sequence[BaseMessage], state: DebateState, phase: PhaseName
 ) -> tuple[str, int]:
-    """Remove sentences copied from the prompt; return the text and how many were removed."""
+    """Remove sentences copied from the prompt; return the text and the number of removals."""
     question, echoes = _words(state["question"]), _instructions(messages, state)
     if phase in _ANSWERS:
         echoes += _reviews(state)
@@ -48,7 +48,7 @@ def _reviews(state: DebateState) -> list[frozenset[str]]:
 
 
 def _instructions(messages: Sequence[BaseMessage], state: DebateState) -> list[frozenset[str]]:
-    """Return the word sets of prompt sentences that are not from the question or a turn."""
+    """Return the word sets of prompt sentences that come from neither the question nor a turn."""
     asked = _sentences(str(message.content) for message in messages)
     spoken = _sentences([state["question"], *(turn.text for turn in state.get("turns", []))])
     return [words for words in asked if not any(said <= words for said in spoken)]

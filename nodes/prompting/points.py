@@ -1,4 +1,4 @@
-"""Tracks the objections raised in a debate, and what became of each."""
+"""Tracks the objections in a debate, and the outcome of each."""
 
 from collections.abc import Callable, Iterable, Sequence
 

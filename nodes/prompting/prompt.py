@@ -1,4 +1,4 @@
-"""Builds prompts: fills prompt files from the state, and fits them to the context window."""
+"""Builds prompts from prompt files and the state, and fits prompts to the context window."""
 
 from bisect import bisect_left
 from collections.abc import Callable
@@ -47,7 +47,7 @@ NOTHING_MORE = Material()
 
 @dataclass(frozen=True)
 class Prompt:
-    """The messages for one call, what was left out, and whether they are still too long."""
+    """The messages for one call, the omitted parts, and whether the messages are still too long."""
 
     messages: list[BaseMessage]
     left_out: list[Turn]
@@ -104,7 +104,6 @@ def build_prompt(
 def _templates_for(
     state: DebateState, settings: DebateSettings, seat: Seat
 ) -> tuple[TemplateUse, ...]:
-    """Return the seat's templates; only some seats get them, to limit the harm of a bad one."""
     chosen = settings.template_seats or settings.opening_seats
     return state["retrieval"].templates if seat.id in chosen else ()
 

@@ -21,5 +21,4 @@ def _verdict(quote: QuoteCheck) -> str:
 
 
 def _line(text: str) -> str:
-    """Put a speaker's words on one line, so that they cannot imitate the result lines."""
     return f"“{' '.join(text.split())}”"

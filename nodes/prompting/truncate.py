@@ -1,4 +1,4 @@
-"""Fits prompts into a context window by leaving out whole items and paragraphs."""
+"""Fits prompts into a context window by omitting whole items and paragraphs."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -37,13 +37,13 @@ _CUT = "…"
 
 
 def room_beside_reply(seat: Seat, settings: DebateSettings) -> int | None:
-    """Return how many input tokens fit into the seat's context window; None if unlimited."""
+    """Return the number of input tokens that fit into the context window; None if unlimited."""
     window = window_for(seat.model, settings)
     return None if window is None else window - min(_LONGEST_REPLY, window // _REPLY_SHARE)
 
 
 def room_for_prompt(seat: Seat, settings: DebateSettings) -> int | None:
-    """Return how many tokens a prompt may fill, keeping room for tool results."""
+    """Return the number of tokens that a prompt may fill, keeping room for tool results."""
     room = room_beside_reply(seat, settings)
     return room if room is None or not seat.tools else room - room // _TOOLS_SHARE
 
@@ -51,7 +51,7 @@ def room_for_prompt(seat: Seat, settings: DebateSettings) -> int | None:
 def fit_items(
     items: Sequence[Item], room: int | None, text_of: Callable[[Item], str]
 ) -> tuple[Item, ...]:
-    """Return the first items that fit completely into their part of the prompt."""
+    """Return the first items that fit completely into the room."""
     if room is None:
         return tuple(items)
     left = BYTES_PER_TOKEN * room // _MATERIAL_SHARE
@@ -66,13 +66,13 @@ def fit_items(
 
 @dataclass(frozen=True)
 class Excerpt:
-    """A part of an answer, and how much is missing."""
+    """A part of an answer, and the amount of missing text."""
 
     text: str
     left_out: int = 0
     paragraphs: int = 0
     characters: int = 0
-    """The length of the whole answer if only its beginning is shown."""
+    """The length of the whole answer if only the beginning is shown."""
 
     @property
     def note(self) -> str:
@@ -90,7 +90,7 @@ class Excerpt:
 
 
 def split_room(sizes: Sequence[int], room: int) -> list[int]:
-    """Split the room equally; longer texts get the room that shorter texts do not need."""
+    """Split the room equally, and give any room left over by short texts to longer texts."""
     given = [0] * len(sizes)
     left = max(0, room)
     for done, index in enumerate(sorted(range(len(sizes)), key=lambda each: sizes[each])):
@@ -123,13 +123,12 @@ def keep_beginning(text: str, characters: int) -> Excerpt:
 
 
 def whole_sentences(text: str) -> str:
-    """Return only the complete sentences of a truncated text or, if there are none, its words."""
+    """Return the complete sentences of a truncated text or, if there are none, the words."""
     end = _last_sentence_end(f"{text} ", len(text) + 1)
     return text[:end] if end or not text.strip() else _cut_at_word(text, text)
 
 
 def _last_sentence_end(text: str, characters: int) -> int:
-    """Return where the last whole sentence within this many characters ends, or 0."""
     found = _SENTENCE_END.finditer(text, 0, characters)
     return max((each.end() for each in found if _ends_sentence(text, each)), default=0)
 
@@ -144,7 +143,7 @@ def _ends_sentence(text: str, mark: re.Match[str]) -> bool:
 
 
 def _cut_at_word(text: str, otherwise: str) -> str:
-    """Drop the last word, which may be incomplete; if too little is left, return `otherwise`."""
+    """Drop the last word, which may be incomplete; return `otherwise` if too little is left."""
     words = text[: max(text.rfind(" "), text.rfind("\n"), 0)].rstrip()
     # Too little is left in languages without spaces, or if only a list number remains.
     kept = words if len(words) > len(text) // 2 else otherwise

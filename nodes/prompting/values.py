@@ -33,7 +33,7 @@ _EXCERPT_RULE = (
 
 
 def prompt_text(seat: Seat, settings: DebateSettings, part: str) -> str:
-    """Return the unfilled prompt for a part: the user's own, the role's or a shared one."""
+    """Return the unfilled prompt for a part: the user's, the role's or a shared prompt."""
     strategy = strategy_for(settings)
     own = strategy.own_prompt(part)
     if own is None:
@@ -42,7 +42,7 @@ def prompt_text(seat: Seat, settings: DebateSettings, part: str) -> str:
 
 
 def prompt_name(folder: str, role: str, part: str) -> str:
-    """Return the prompt's name: the role's prompt, or else the protocol's, or else a shared one."""
+    """Return the name of the role's prompt or, if missing, the protocol's or a shared prompt."""
     shared = "shared/small" if folder.endswith("/small") else "shared"
     names = (f"{folder}/{role}.{part}", f"{folder}/all.{part}")
     return next(filter(exists, names), f"{shared}/{role}.{part}")
@@ -59,12 +59,12 @@ def _control(protocol: str, part: str) -> str:
 
 
 def fence_mark(debate_id: str) -> str:
-    """Return the mark for a debate's fences, always the same so that prompt caching works."""
+    """Return the nonce for a debate's fences, which never changes, so that prompt caching works."""
     return hashlib.sha256(f"{debate_id}/fence".encode()).hexdigest()[:6]
 
 
 def turns_in_history(state: DebateState) -> list[Turn]:
-    """Return the turns of the debate itself, without comments, votes and checks."""
+    """Return the turns of the debate, without comments, votes and checks."""
     return [turn for turn in state.get("turns", []) if PHASES[turn.phase].in_history]
 
 
@@ -249,7 +249,7 @@ class PromptContent:
         return "\n".join(["## The user added", *said]) if said else ""
 
     def _rated_text(self) -> str | None:
-        """Return the text that a judge is to score; only quotes in this text are listed."""
+        """Return the text for a judge to score; only quotes in this text are listed."""
         if self.part not in ("score", "scores"):
             return None
         about = self.state["cue"].turns if "cue" in self.state else ()
@@ -258,7 +258,7 @@ class PromptContent:
         return " ".join(text.split())
 
     def _quote_checks(self) -> str:
-        """List each quote's latest check, leaving out the oldest if not all fit."""
+        """List each quote's latest check, omitting the oldest checks if not all fit."""
         rated = self._rated_text()
         checks: dict[str, tuple[Turn, QuoteCheck]] = {}
         for turn in self.state.get("turns", []):
@@ -287,7 +287,6 @@ def _templates(chosen: Sequence[TemplateUse], data: Callable[[str, str], str]) -
 
 
 def _passages(passages: Sequence[Passage], data: Callable[[str, str], str], *, bare: bool) -> str:
-    """List passages, with rules for quoting them unless `bare`."""
     if not passages:
         return ""
     in_order = sorted(passages, key=lambda each: (each.document, each.page))

@@ -50,7 +50,7 @@ _REST_OF_WORD = re.compile(r"\s*[^\W\d_]\S*")
 
 @dataclass(frozen=True)
 class _Quote:
-    """A quote split at omissions and insertions; its parts must match exactly."""
+    """A quote split at omissions and insertions into parts that must match exactly."""
 
     parts: tuple[QuoteWords, ...]
     altered: bool = False
@@ -89,7 +89,7 @@ _Place = tuple[str, _DocumentWords, int, int]
 def check_quotes(
     text: str, corpus: Corpus, debate: Sequence[str], disproved: Sequence[str] = ()
 ) -> tuple[QuoteCheck, ...]:
-    """Check each quote in a turn against the documents, then the debate; also check citations."""
+    """Check a turn's citations and quotes against the documents, and quotes against the debate."""
     # Repeating a false quote from an earlier turn does not make it a quote from the debate.
     checker = _Checker(corpus, debate, disproved)
     return tuple(check for span in find_spans(text, corpus.pages) for check in checker.check(span))
@@ -205,7 +205,7 @@ def _repeats(text: str, quotes: Sequence[_Quote], disproved: str) -> bool:
 
 @lru_cache(maxsize=4)
 def _index_corpus(corpus: Corpus) -> dict[str, tuple[_DocumentWords, ...]]:
-    """Index each document; index a table twice, as parsed and as written."""
+    """Index each document; index tables twice, as parsed and in the original form."""
     found: dict[str, tuple[_DocumentWords, ...]] = {}
     for name, pages in corpus.pages.items():
         numbers = tuple(page.number for page in pages)
@@ -223,7 +223,7 @@ def _index(numbers: tuple[int, ...], texts: Sequence[str]) -> _DocumentWords:
 
 
 def _with_whole_words(pages: list[str]) -> list[str]:
-    """If a word is hyphenated across pages, move its end to the page where it begins."""
+    """Move the second half of a word split across pages to the page with the first half."""
     for nth in range(1, len(pages)):
         broken = _BROKEN_OFF.fullmatch(pages[nth - 1].rstrip()[-2:])
         rest = _REST_OF_WORD.match(pages[nth]) if broken else None

@@ -1,4 +1,4 @@
-"""Finds the quotes in a turn and the sources it cites."""
+"""Finds the quotes in a turn, and the cited sources."""
 
 import re
 from bisect import bisect_right
@@ -68,7 +68,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class QuotedSpan:
-    """Quoted words with their cited sources, or a citation alone."""
+    """Quoted words with cited sources, or a citation alone."""
 
     text: str
     references: tuple[Reference, ...] = ()
@@ -176,7 +176,6 @@ class _Block:
                 reached = to
 
     def _spaced(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """Yield quotes with spaces inside their quotation marks, if a citation follows."""
         for at in self._citations:
             close = self._seen.rfind('"', max(start, at - 13), min(at, end))
             if close < 0 or _citation_start(self._seen, close + 1) != at:
@@ -204,7 +203,6 @@ def _citation_start(text: str, at: int) -> int:
 
 
 def _citations(text: str, documents: Collection[str]) -> Citations:
-    """Return the citations by offset, ignoring footnotes, times and links."""
     found: Citations = {}
     for each in _CITATION.finditer(text) if "[" in text else ():
         named = references(each.group(), documents)
@@ -347,7 +345,6 @@ def _find_single(text: str, start: int, opens: str, closes: str) -> Iterator[tup
 
 
 def _marks(text: str, start: int, opens: str, closes: str) -> Iterator[tuple[int, bool]]:
-    """Yield single quotation marks: False if the mark opens before a word, True if it closes."""
     for found in re.compile(f"[{opens}{closes}]").finditer(text, start):
         at = found.start()
         before, after = text[at - 1 : at] if at > start else " ", text[at + 1 : at + 2] or " "

@@ -1,4 +1,4 @@
-"""Normalizes text to words, removing differences that do not matter between source and quote."""
+"""Normalizes text to words, so that only meaningful differences between texts remain."""
 
 import html
 import re
@@ -106,7 +106,7 @@ def tokens(text: str) -> Iterator[re.Match[str]]:
 
 
 def normalize_spelling(text: str) -> str:
-    """Return the tokens in normalized spelling, with a separator after each."""
+    """Return the tokens in normalized spelling, with a separator after each token."""
     found = _TOKEN.findall(text)
     joined = BORDER.join([*found, ""]).casefold()
     spelled = BORDER + joined
@@ -135,7 +135,7 @@ class QuoteWords:
         return cls("".join([*pieces, spelled[reached:]]), hyphens, tuple(hyphens))
 
     def holds(self, part: "QuoteWords", at: int) -> bool:
-        """Return whether the hyphens at this place match those of `part`: re-sign is not resign."""
+        """Return whether hyphens here match hyphens in `part`, because re-sign is not resign."""
         low, high = bisect_right(self.places, at), bisect_left(self.places, at + len(part.text))
         own = {place - at: self.hyphens[place] for place in self.places[low:high]}
         return own == part.hyphens or all(
@@ -146,7 +146,7 @@ class QuoteWords:
 
 
 def trimmed(words: Sequence[str]) -> Sequence[str]:
-    """Remove symbols around the words, but not next to a number: 5 % is not 5 $."""
+    """Remove symbols around the words, except next to a number, because 5 % is not 5 $."""
     wordy = [nth for nth, word in enumerate(words) if any(map(in_word, word))]
     if not wordy:
         return []

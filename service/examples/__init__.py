@@ -1,4 +1,4 @@
-"""Examples for the API's documentation: one request and its result."""
+"""Provides examples for the API's documentation: one request and the result."""
 
 import json
 from functools import cache
@@ -8,7 +8,7 @@ from typing import Any
 
 @cache
 def example(name: str) -> Any:
-    """Return the example request, result, or part of the result, such as `round` or `role`."""
+    """Return the example request, the result, or a part of the result, such as `round`."""
     if name in ("request", "result"):
         text = files(__name__).joinpath(f"{name}.json").read_text(encoding="utf-8")
         return json.loads(text)

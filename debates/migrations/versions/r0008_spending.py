@@ -1,4 +1,4 @@
-"""Adds a table for what debates with a budget have spent."""
+"""Adds a table for the spending of debates with a budget."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Lets an event of a fork refer to the event of the parent that it repeats."""
+"""Lets an event of a fork refer to the same event of the parent."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -19,4 +19,4 @@ def test_its_options_are_those_of_ask_that_make_sense_without_a_debate() -> None
 
 def test_quiet_promises_no_answer() -> None:
     assert _options("ask")["quiet"].help == "Print only the answer."
-    assert _options("estimate")["quiet"].help == "Print only the estimate."
+    assert _options("estimate")["quiet"].help == "Print the estimate without the notes below it."
