@@ -75,6 +75,14 @@ async def closed_models() -> AsyncIterator[None]:
 
 
 @pytest.fixture(autouse=True)
+def forgotten_ollama() -> Iterator[None]:
+    """Forget what was asked of a server whose port another test's server may get."""
+    yield
+    if provider := sys.modules.get("contend.models.providers.ollama"):
+        provider._shown.clear()
+
+
+@pytest.fixture(autouse=True)
 def scripted_provider() -> Iterator[None]:
     register_cast()
     yield

@@ -210,7 +210,7 @@ class TestAsync:
             busy = client.post(PREFIX, json=asked("two"))
             assert (first.status_code, busy.status_code) == (202, 429)
             assert busy.headers["retry-after"] == "10"
-            assert busy.json()["detail"].startswith("1 debates are running")
+            assert busy.json()["detail"].startswith("1 debate may run at once")
             wait_for(client, first.json()["location"])
 
     def test_a_repeated_key_gets_the_first_result(

@@ -12,7 +12,10 @@ from tests.support.model_server import ModelServer, Reply
 def test_the_help_cuts_no_sentence_and_lists_the_protocols(contend: Command) -> None:
     assert "..." not in contend.here("--help").out.partition("Debates:")[2]
     listed = " ".join(contend.here("ask", "--help").out.split())
-    assert "Debate protocol: adversarial, forecast, forum, moderated or refine." in listed
+    assert (
+        "Debate protocol: adversarial, forecast, forum, moderated or refine (default: adversarial"
+        in listed
+    )
     assert sorted(SETTINGS) == PROTOCOLS
 
 
