@@ -90,7 +90,7 @@ Chain = list[Seen]
 
 
 def parts(calls: Sequence[Seen]) -> list[list[Chain]]:
-    """Return the sequential parts of a forecast, which consist of independent chains."""
+    """Return the stages of a forecast; the chains of calls within a stage run in parallel."""
     found: list[list[Chain]] = []
     for number in range(1, ROUNDS + 1):
         chains = {role: _chain(calls, role, number) for role in ROLES}

@@ -180,7 +180,7 @@ class Journal:
             return newest_event(connection, debate_id)
 
     def pending_request(self, debate_id: str) -> dict[str, Any] | None:
-        """Return the question for which the debate waits for a person, if any."""
+        """Return the request that a person must answer before the debate can continue, if any."""
         last = self.newest(debate_id)
         if last is None or last.name != "paused":
             return None

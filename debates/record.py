@@ -69,7 +69,7 @@ class StoredDebate(BaseModel):
 
     @property
     def ran_on(self) -> str | None:
-        """The server that began it as a thread; None if we began it."""
+        """The LangGraph server that started this debate; None if Contend started it."""
         return self.settings.get(RAN_ON)
 
     @property

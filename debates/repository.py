@@ -193,7 +193,7 @@ class Repository:
         return paused + [each for each in cut_off if each.debate.updated_at < before]
 
     def accept(self, debate_id: str) -> None:
-        """Let services finish this debate, even after a restart."""
+        """Mark this debate as accepted, so that a service finishes it even after a restart."""
         debates = tables.debates.c
         task = sa.literal(task_of_debate(debate_id))
         # Include failed debates, which may be running again with their new status unsaved.

@@ -61,7 +61,7 @@ def cap_of(settings: DebateSettings) -> Amount | None:
 
 
 def cap_words(cap: Amount, amount: Amount | None = None) -> str:
-    """Describe a budget, or an amount, in the units that the budget limits."""
+    """Format a budget or an amount in the units that the budget is set in."""
     named = amount or cap
     unit = "token" if named.tokens == 1 else "tokens"
     tokens = [f"{named.tokens:,.0f} {unit}"] if cap.tokens < math.inf else []

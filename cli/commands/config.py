@@ -28,7 +28,7 @@ def config(  # noqa: PLR0913, PLR0917 - one parameter per option
 
 
 def presets(json: options.Json = False) -> None:
-    """List the presets: named models and settings for `--preset`."""
+    """List the presets: named combinations of models and settings, for `--preset`."""
     from contend.cli.actions.config import print_presets  # slow to import
 
     print_presets(as_json=json)

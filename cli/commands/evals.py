@@ -164,10 +164,10 @@ def recorded(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Score voting and gating on recorded answers.
+    """Measure voting and selective debate on recorded answers.
 
-    With gating, models debate only the questions they disagree on. Also scores pooled
-    probabilities. The recorded answers come from real models. Makes no model calls.
+    With selective debate, models debate only the questions they disagree on. With forecastbench,
+    the pooled probabilities of several models are scored instead. Makes no model calls.
     """
     from contend.cli.actions.evals import print_recorded  # slow to import
 

@@ -69,7 +69,7 @@ def stop_rule(
 
 
 def _counts_as_ready(assessment: Assessment, enough: float) -> bool:
-    """Return whether the Skeptic signals ready without contradicting the signal."""
+    """Return whether the Skeptic signals readiness, and nothing in the critique contradicts it."""
     critical = [point for point in assessment.points if point.severity == "critical"]
     left = any(point.status != "resolved" for point in critical) or assessment.unlisted_critical
     scores = (assessment.score, assessment.unstated_score)

@@ -120,7 +120,7 @@ def _new_session() -> aiohttp.ClientSession:
 async def _closed_at_the_end(
     session: aiohttp.ClientSession,
 ) -> AsyncGenerator[aiohttp.ClientSession, None]:
-    """Close the session when this generator is closed, which event loops do before they end."""
+    """Close the session with this generator; event loops close their generators at the end."""
     try:
         yield session
     finally:

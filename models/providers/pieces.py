@@ -95,9 +95,9 @@ class StreamFormat(Protocol):
 async def read_pieces(
     response: Any, form: StreamFormat
 ) -> AsyncIterator[tuple[StreamedEvent, bool]]:
-    """Yield the events of a response, and whether each is a piece: the words of several.
+    """Yield a response's events, each with a flag: True if it merges the words of several events.
 
-    The second value is True for a piece; events with other data are never merged.
+    Events with anything but words are never merged.
     """
     lines_read = LineReader(response)
     async for lines in lines_read:

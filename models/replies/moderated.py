@@ -127,7 +127,7 @@ class CheckBlock(BaseModel):
     why: Annotated[str, StringConstraints(max_length=600)] = ""
 
     def of(self, claim: str, passages: Sequence[str]) -> ClaimCheck:
-        """Return the claim's check, which is `unverifiable` if it cites a source not shown."""
+        """Return the check of a claim: `unverifiable` if it cites a source that was not shown."""
         parts = (part.strip(" .[]") for part in _BETWEEN_SOURCES.split(self.source))
         named = [part for part in parts if part and part.casefold() != OWN_KNOWLEDGE]
         source, why = ", ".join(named) or OWN_KNOWLEDGE, self.why.strip()
