@@ -3,6 +3,7 @@
 import difflib
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,9 +42,18 @@ def find_preset(name: str) -> Preset:
         hint = f" Did you mean '{near[0]}'?" if near else ""
         raise BadInput(
             f"There is no preset '{name}'.{hint} Known: {', '.join(sorted(paths))}. "
-            f"To add one, write {presets_folder() / 'NAME.yaml'}."
+            "`contend presets` says where to add one."
         )
     return _read(name, paths[name])
+
+
+def usable_presets() -> list[Preset]:
+    """Return all presets, without those whose files cannot be read."""
+    found = []
+    for name in preset_names():
+        with suppress(BadInput):
+            found.append(find_preset(name))
+    return found
 
 
 def preset_names() -> list[str]:

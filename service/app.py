@@ -60,6 +60,7 @@ def create_app(
         redoc_url=None,
     )
     made.state.runs = runs
+    made.state.recent_chats = {}
     made.include_router(router)
     for each in (listing, debates, steering, forks, catalogue, chat):
         made.include_router(each.router)

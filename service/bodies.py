@@ -1,8 +1,8 @@
 """Reads request bodies, and refuses any that are too large, too slow or not JSON."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, TypeVar
 
 from fastapi import Request
@@ -49,8 +49,19 @@ async def body_in_time(seconds: float) -> AsyncIterator[None]:
 
 
 def parse_body(model: type[Body], body: bytes) -> Body:
-    try:
+    with _refusing_invalid():
         return model.model_validate_json(body)
+
+
+def parse_given(model: type[Body], given: Mapping[str, Any]) -> Body:
+    with _refusing_invalid():
+        return model.model_validate(given)
+
+
+@contextmanager
+def _refusing_invalid() -> Iterator[None]:
+    try:
+        yield
     except ValidationError as error:
         detail = "The request is invalid; see problems."
         raise Refused(422, "invalid", detail, problems=problems(error)) from error

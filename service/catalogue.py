@@ -10,14 +10,14 @@ from pydantic import BaseModel, Field
 
 from contend.debates import forecasts
 from contend.debates.estimate import estimate
-from contend.debates.presets import find_preset, preset_names
+from contend.debates.presets import usable_presets
 from contend.debates.record import StoredDebate
 from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import SETTINGS
 from contend.models.seats import UsableModel, choose_seats, usable_models
 from contend.service.auth import require_token_from_network
 from contend.service.bodies import describe_body, parse_body, read_json
-from contend.service.errors import refusing_bad_input, refusing_models, refusing_settings
+from contend.service.errors import refusing_bad_input, refusing_models
 from contend.service.lookup import TheRuns
 from contend.service.openapi import errors
 from contend.service.runs import Runs
@@ -126,10 +126,9 @@ class Presets(BaseModel):
     presets: list[PresetSummary]
 
 
-@router.get("/presets", summary="The presets", responses=errors(401, 503))
+@router.get("/presets", summary="The presets", responses=errors(401))
 async def get_presets() -> Presets:
-    with refusing_settings():
-        found = await asyncio.to_thread(lambda: [find_preset(name) for name in preset_names()])
+    found = await asyncio.to_thread(usable_presets)
     return Presets(presets=[PresetSummary.model_validate(asdict(each)) for each in found])
 
 

@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import aclosing
 from datetime import date, datetime
+from hashlib import sha256
 from typing import Any, Literal
 
 from fastapi import APIRouter, Depends, Request
@@ -17,8 +18,8 @@ from contend.debates.record import StoredDebate
 from contend.graph.record import DebateRecord
 from contend.graph.settings import SETTINGS
 from contend.service.auth import client_of, require_token_from_network
-from contend.service.bodies import describe_body, parse_body, read_json
-from contend.service.errors import Refused
+from contend.service.bodies import describe_body, parse_body, parse_given, read_json
+from contend.service.errors import Refused, error_headers, refusing_outages
 from contend.service.lookup import TheRuns
 from contend.service.progress import follow_progress
 from contend.service.run import Run
@@ -28,10 +29,15 @@ from contend.service.starts import start_run
 from contend.service.uploads import Start, Upload
 
 _OWNER = "contend"
+# Headers of OpenAI's clients.
+_SHOULD_RETRY, _RETRIES = "x-should-retry", "x-stainless-retry-count"
+_MOST_RECENT = 200
 _DONE = b"data: [DONE]\n\n"
-# What would change the form of the answer. Sampling parameters, such as temperature, have no
-# meaning for a debate and are ignored, because chat clients always send some.
-_NOT_SUPPORTED = ("tools", "functions", "response_format", "logprobs", "audio", "modalities")
+# What would change the form of the answer. Sampling parameters and token limits have no meaning for
+# a debate and are ignored, as documented, because chat clients always send some.
+_NOT_SUPPORTED = (
+    *("tools", "functions", "response_format", "logprobs", "audio", "modalities", "stop"),
+)
 _PLAIN: tuple[object, ...] = (None, False, [], ["text"], {"type": "text"})
 
 
@@ -72,9 +78,9 @@ class ChatRequest(BaseModel):
 
     model: StrictStr = Field(max_length=200, description="contend/PROTOCOL or contend/PRESET")
     messages: list[ChatMessage] = Field(min_length=1, max_length=1000)
-    stream: StrictBool = False
+    stream: StrictBool | None = None
     stream_options: StreamOptions | None = None
-    n: int = 1
+    n: int | None = None
     contend: DebateOptions = Field(default_factory=DebateOptions)
 
 
@@ -86,10 +92,10 @@ class _ChatRoute(APIRoute):
 
         async def handle_in_form(request: Request) -> Response:
             try:
-                return await handle(request)
+                with refusing_outages():
+                    return await handle(request)
             except Refused as refused:
-                code = 400 if refused.code == 422 else refused.code
-                return JSONResponse(_error(refused), code)
+                return _error_response(refused)
 
         return handle_in_form
 
@@ -100,6 +106,15 @@ router = APIRouter(
     dependencies=[Depends(require_token_from_network)],
     route_class=_ChatRoute,
 )
+
+
+def _error_response(refused: Refused) -> JSONResponse:
+    code = 400 if refused.code == 422 else refused.code
+    headers = dict(error_headers(refused))
+    if refused.body.debate_id:
+        # OpenAI's clients retry what failed, and would pay for another whole debate.
+        headers[_SHOULD_RETRY] = "false"
+    return JSONResponse(_error(refused), code, headers)
 
 
 def _error(refused: Refused) -> dict[str, Any]:
@@ -128,14 +143,28 @@ async def get_chat_models() -> dict[str, Any]:
 )
 async def post_chat(request: Request, runs: TheRuns) -> Response:
     """Debate the last message; the debate continues if the client disconnects."""
-    asked = parse_body(ChatRequest, await read_json(request))
+    body = await read_json(request)
+    asked = parse_body(ChatRequest, body)
     _refuse_unsupported(asked)
-    start = await asyncio.to_thread(_start_of, asked)
-    run = await start_run(runs, Upload(start), client_of(request), is_attended=False)
+    run = await _run_of(request, runs, asked, body)
     if asked.stream:
         return MessageStream(_stream(runs, run, asked, follow_progress(run)))
     await asyncio.wait({run.task})
     return JSONResponse(_completion(await _ended(runs, run), asked))
+
+
+async def _run_of(request: Request, runs: Runs, asked: ChatRequest, body: bytes) -> Run:
+    """Start a debate, or return that of an earlier request which the client sends again."""
+    recent: dict[tuple[str, str], Run] = request.app.state.recent_chats
+    key = client_of(request), sha256(body).hexdigest()
+    is_again = request.headers.get(_RETRIES, "0") != "0"
+    if is_again and key in recent:
+        return recent[key]
+    start = await asyncio.to_thread(_start_of, asked)
+    run = recent[key] = await start_run(runs, Upload(start), key[0], is_attended=False)
+    if len(recent) > _MOST_RECENT:
+        del recent[next(iter(recent))]
+    return run
 
 
 def _refuse_unsupported(asked: ChatRequest) -> None:
@@ -143,7 +172,7 @@ def _refuse_unsupported(asked: ChatRequest) -> None:
     for name in _NOT_SUPPORTED:
         if given.get(name) not in _PLAIN:
             raise Refused(422, "unsupported", f"A debate does not support `{name}`.")
-    if asked.n != 1:
+    if asked.n not in (None, 1):
         raise Refused(422, "unsupported", "A debate gives one answer; leave `n` at 1.")
 
 
@@ -153,8 +182,8 @@ def _start_of(asked: ChatRequest) -> Start:
     if kind == "preset" and name not in preset_names():
         detail = f"There is no model {asked.model!r}; GET /v1/models lists them."
         raise Refused(404, "model_not_found", detail)
-    given = {kind: name, **asked.contend.model_dump()}
-    return Start(question=_question(asked.messages), **given)
+    given = {kind: name, **asked.contend.model_dump(), "question": _question(asked.messages)}
+    return parse_given(Start, given)
 
 
 def _question(messages: list[ChatMessage]) -> str:
@@ -186,8 +215,11 @@ async def _ended(runs: Runs, run: Run) -> StoredDebate:
     if ended.status == "failed":
         why = ended.error or "The debate failed."
         raise Refused(502, "debate_failed", why, debate_id=debate_id)
-    detail = f"Debate {debate_id} was paused; continue it on the page of this service."
-    raise Refused(503, "paused", detail, debate_id=debate_id)
+    if ended.status == "paused":
+        detail = f"Debate {debate_id} was paused; continue it on the page of this service."
+        raise Refused(503, "paused", detail, debate_id=debate_id)
+    detail = f"Debate {debate_id} is continued by another process; read it on the page."
+    raise Refused(503, ended.status, detail, debate_id=debate_id)
 
 
 async def _stream(
@@ -203,7 +235,8 @@ async def _stream(
         async for text in progress:
             yield chunk({"reasoning_content": f"{text}\n\n"}) if text else HEARTBEAT
     try:
-        record = (await _ended(runs, run)).as_record()
+        with refusing_outages():
+            record = (await _ended(runs, run)).as_record()
     except Refused as refused:
         yield _data(_error(refused))
     else:

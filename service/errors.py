@@ -46,7 +46,11 @@ class Refused(Exception):
 
 
 def refuse(refused: Refused) -> JSONResponse:
-    return JSONResponse(refused.body.model_dump(), refused.code, headers=_HEADERS.get(refused.code))
+    return JSONResponse(refused.body.model_dump(), refused.code, headers=error_headers(refused))
+
+
+def error_headers(refused: Refused) -> dict[str, str]:
+    return {**_HEADERS.get(refused.code, {})}
 
 
 def database_away(debate_id: str | None = None) -> Refused:
@@ -81,6 +85,19 @@ def _refusing(error: str, what: str) -> Iterator[None]:
         raise Refused(422, "too_long", f"{long.what} Shorten it.") from long
     except BadInput as unusable:
         raise Refused(503, error, scrub(f"{what}: {unusable}")) from unusable
+
+
+@contextmanager
+def refusing_outages() -> Iterator[None]:
+    """Refuse a request if the database is away or a debate is damaged, without the details."""
+    try:
+        yield
+    except DatabaseUnavailable as away:
+        log_trouble(str(away))
+        raise database_away() from away
+    except DamagedDebate as damaged:
+        log_trouble(str(damaged))
+        raise damaged_debate(damaged.debate_id) from damaged
 
 
 @contextmanager

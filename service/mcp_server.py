@@ -1,8 +1,8 @@
 """Runs the MCP server, with tools to run, read and list debates, over stdio and at /mcp."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import aclosing
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import aclosing, contextmanager
 from datetime import date
 from importlib.metadata import version
 from typing import Annotated, Any
@@ -10,23 +10,23 @@ from uuid import UUID
 
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field
+from starlette.requests import Request
 
 from contend.debates.forecasts import PROTOCOL as FORECAST
-from contend.debates.forecasts import problems
 from contend.debates.listing import Filter
 from contend.debates.record import StoredDebate
-from contend.graph.errors import DatabaseUnavailable
 from contend.graph.settings import SETTINGS
 from contend.models.text import shorten
-from contend.service.errors import Refused
+from contend.service.auth import client_of
+from contend.service.bodies import parse_given
+from contend.service.errors import Refused, refusing_outages
 from contend.service.lookup import find_debate
 from contend.service.progress import follow_progress
 from contend.service.runs import Runs
 from contend.service.starts import start_run
 from contend.service.uploads import Start, Upload
 
-_CLIENT = "mcp"
 _LONGEST_MESSAGE = 200
 _ABOUT = (
     "Contend makes language models debate a question and returns an answer that was attacked, "
@@ -114,27 +114,37 @@ def _forecast_tool(runs: Runs) -> Callable[..., Awaitable[DebateAnswer]]:
 
 
 async def _debate(runs: Runs, context: Context[Any, Any], **given: Any) -> DebateAnswer:
-    try:
-        start = Start.model_validate(given)
-        run = await start_run(runs, Upload(start), _CLIENT, is_attended=False)
+    with _tool_errors():
+        start = parse_given(Start, given)
+        run = await start_run(runs, Upload(start), _client(context), is_attended=False)
         steps = 0
         async with aclosing(follow_progress(run)) as progress:
             async for text in progress:
                 steps += 1
                 await context.report_progress(steps, message=shorten(text, _LONGEST_MESSAGE))
         return await _read(runs, UUID(run.debate.id))
-    except ValidationError as invalid:
-        raise ToolError("; ".join(problems(invalid))) from invalid
-    except (Refused, DatabaseUnavailable) as refused:
-        raise ToolError(_reason(refused)) from refused
+
+
+def _client(context: Context[Any, Any]) -> str:
+    """Return the client's address, or a name for the program at the other end of stdin."""
+    request = context.request_context.request
+    return client_of(request) if isinstance(request, Request) else "stdin"
+
+
+@contextmanager
+def _tool_errors() -> Iterator[None]:
+    """Raise errors as the tool errors that clients show."""
+    try:
+        with refusing_outages():
+            yield
+    except Refused as refused:
+        raise ToolError(" ".join([refused.body.detail, *refused.body.problems])) from refused
 
 
 def _read_tool(runs: Runs) -> Callable[..., Awaitable[DebateAnswer]]:
     async def read_debate(debate_id: UUID) -> DebateAnswer:
-        try:
+        with _tool_errors():
             return await _read(runs, debate_id)
-        except (Refused, DatabaseUnavailable) as refused:
-            raise ToolError(_reason(refused)) from refused
 
     return read_debate
 
@@ -168,10 +178,8 @@ def _list_tool(runs: Runs) -> Callable[..., Awaitable[list[ListedDebate]]]:
         limit: Annotated[int, Field(ge=1, le=100)] = 20,
     ) -> list[ListedDebate]:
         wanted = Filter(search.replace("\x00", "").strip())
-        try:
+        with _tool_errors():
             page = await asyncio.to_thread(runs.records.search, wanted, limit)
-        except DatabaseUnavailable as away:
-            raise ToolError(_reason(away)) from away
         found = map(runs.with_live_status, page.debates)
         return [
             ListedDebate(
@@ -185,9 +193,3 @@ def _list_tool(runs: Runs) -> Callable[..., Awaitable[list[ListedDebate]]]:
         ]
 
     return list_debates
-
-
-def _reason(refused: Exception) -> str:
-    if isinstance(refused, Refused):
-        return " ".join([refused.body.detail, *refused.body.problems])
-    return str(refused)

@@ -82,7 +82,8 @@ async def _send(request: Any) -> aiohttp.ClientResponse:
     session = await _session()
     return await session.request(
         request.method,
-        str(request.url),
+        # httpx has put a user and password in the address into a header.
+        str(request.url.copy_with(username=None, password=None)),
         headers=request.headers.multi_items(),
         data=body or None,
         allow_redirects=False,
@@ -99,8 +100,14 @@ async def _session() -> aiohttp.ClientSession:
 
     def opened() -> Opened[aiohttp.ClientSession]:
         session = _new_session()
-        opening.append(_closed_at_the_end(session))
-        return Opened(session, opening[0].aclose)
+        guard = _closed_at_the_end(session)
+        opening.append(guard)
+
+        async def close() -> None:
+            await session.close()
+            await guard.aclose()
+
+        return Opened(session, close)
 
     session: aiohttp.ClientSession = open_shared("connections", opened)
     if opening:
@@ -124,8 +131,10 @@ async def _closed_at_the_end(
     try:
         yield session
     finally:
-        await session.close()
-        await close_models()
+        # A session that is closed already may have been replaced, by a run that is still going on.
+        if not session.closed:
+            await session.close()
+            await close_models()
 
 
 @contextmanager

@@ -6,7 +6,13 @@ from typing import Any
 import pytest
 
 from contend import create_debate
-from contend.debates.presets import DEFAULT_PROTOCOL, find_preset, preset_names, presets_folder
+from contend.debates.presets import (
+    DEFAULT_PROTOCOL,
+    find_preset,
+    preset_names,
+    presets_folder,
+    usable_presets,
+)
 from contend.debates.settings_sources import Configured, configure
 from contend.graph.errors import BadInput
 from contend.graph.settings import SETTINGS
@@ -82,6 +88,11 @@ def test_a_malformed_preset_names_its_file(text: str) -> None:
     path = _write("mine", text)
     with pytest.raises(BadInput, match=str(path)):
         find_preset("mine")
+
+
+def test_one_broken_preset_hides_no_other() -> None:
+    _write("mine", "a: b: c\n")
+    assert [each.name for each in usable_presets()] == ["cheap", "frontier", "local"]
 
 
 def test_a_preset_and_a_model_exclude_each_other() -> None:

@@ -110,6 +110,8 @@ async def test_protocols_and_presets_are_models(client: AsyncOpenAI) -> None:
             "The last message must come from the user",
         ),
         ({"question": " "}, BadRequestError, "question is empty"),
+        ({"question": "x" * 200_001}, BadRequestError, "at most 200000 characters"),
+        ({"stop": ["."]}, BadRequestError, "does not support `stop`"),
         ({"model": "contend/forecast"}, BadRequestError, "A forecast needs outcomes"),
         (
             {"extra_body": {"contend": {"settings": {"max_round": 2}}}},
@@ -150,6 +152,28 @@ async def test_a_failed_debate_is_an_error_with_the_reason(
         await _read_all(client, stream=stream)
     assert "Proposer (openai:m)" in failed.value.message
     assert "sk-canary" not in str(failed.value.body)
+
+
+async def test_a_failed_debate_is_not_paid_for_again_by_a_client_that_retries(
+    service: Service, models: ModelServer
+) -> None:
+    models.script = lambda _: Reply(status=401)
+    async with AsyncOpenAI(base_url=f"{service.url}/v1", api_key="none", max_retries=2) as client:
+        with pytest.raises(APIStatusError) as failed:
+            await ask(client)
+    assert failed.value.status_code == 502
+    assert len((await service.http.get("/api/v1/debates")).json()["debates"]) == 1
+
+
+async def test_a_request_sent_again_gets_the_debate_that_is_running(
+    client: AsyncOpenAI, service: Service
+) -> None:
+    first = await ask(client)
+    again = await ask(client, extra_headers={"x-stainless-retry-count": "1"})
+    anew = await ask(client, n=None)
+    assert first.id == again.id != anew.id
+    assert first.choices == again.choices
+    assert len((await service.http.get("/api/v1/debates")).json()["debates"]) == 2
 
 
 async def _read_all(client: AsyncOpenAI, *, stream: bool) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from mcp import Client, StdioServerParameters
 
+from contend.graph.errors import DatabaseUnavailable
 from contend.graph.settings import SETTINGS
 from tests.cli.support import Command
 from tests.service.test_sse import models, serve
@@ -77,6 +78,19 @@ async def test_errors_are_in_words_and_cost_no_call(
     assert said in refused
     assert "--" not in refused
     assert not models.calls
+
+
+async def test_a_database_that_is_away_is_named_without_its_address(
+    models: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: object) -> None:
+        raise DatabaseUnavailable("PostgreSQL at db.internal cannot be used")
+
+    async with serve() as service, Client(f"{service.url}/mcp") as client:
+        monkeypatch.setattr(service.runs.records, "search", away)
+        refused = await _call(client, "list_debates")
+    assert "The database of this service is not available" in refused
+    assert "internal" not in refused
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -357,6 +358,16 @@ class TestExport:
         assert "Cannot write /proc/nowhere" in ended.err
 
 
+def put_file_in_place_of(folder: Path) -> None:
+    """Replace the folder, even if the debate creates it again in the same moment."""
+    mine = folder.with_name("mine")
+    mine.write_text("mine")
+    while not folder.is_file():
+        shutil.rmtree(folder, ignore_errors=True)
+        with suppress(IsADirectoryError):
+            mine.rename(folder)
+
+
 def test_a_folder_that_breaks_on_the_way_costs_no_debate(
     contend: Command, models: ModelServer, tmp_path: Path
 ) -> None:
@@ -364,8 +375,7 @@ def test_a_folder_that_breaks_on_the_way_costs_no_debate(
 
     def script(what: str, request: Request, reply: Reply) -> Reply:
         if what == "summary":
-            (tmp_path / "out").rename(tmp_path / "gone")
-            (tmp_path / "out").write_text("mine")
+            put_file_in_place_of(tmp_path / "out")
         return reply
 
     models.script = floor_script(script)

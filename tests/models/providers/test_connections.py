@@ -153,3 +153,33 @@ def test_behind_a_proxy_clients_connect_by_themselves(
     assert "transport" in pooled(httpx2)
     monkeypatch.setenv(name, "http://127.0.0.1:1")
     assert "transport" not in pooled(httpx2)
+
+
+@every_library
+async def test_a_password_in_the_address_becomes_a_header(library: Any) -> None:
+    async with (
+        served(Peer(answer(b"Hello."))) as url,
+        library.AsyncClient(transport=PooledTransport(library)) as client,
+    ):
+        answered = await client.get(url.replace("://", "://ann:secret@"))
+    assert answered.text == "Hello."
+    assert answered.request.headers["authorization"].startswith("Basic ")
+
+
+async def test_closing_does_not_close_what_another_run_opens_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    first = await connections._session()
+    assert first.connector
+    close, opened = first.connector.close, []
+
+    async def close_slowly() -> None:
+        await close()
+        opened.append(await connections._session())
+
+    monkeypatch.setattr(first.connector, "close", close_slowly)
+    await close_models()
+    assert first.closed
+    assert not opened[0].closed
+    await close_models()
+    assert opened[0].closed
