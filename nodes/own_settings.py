@@ -15,6 +15,7 @@ from contend.graph.state import DebateState
 from contend.graph.values import Seat
 from contend.models.recording import is_taping
 from contend.models.seats import preflight
+from contend.nodes.budget import check_budget
 from contend.nodes.calls.stream import debate_id
 
 Node = Callable[[DebateState, Runtime[Any]], Awaitable[dict[str, Any]]]
@@ -67,11 +68,17 @@ async def _changed_state(
     if not changes:
         return {}
     seats = _changed_seats(state["seats"], before, settings)
-    if seats != state["seats"] and not is_taping():  # our own runner has checked its seats
-        documents, images = state.get("documents", []), state.get("images", [])
-        await preflight(seats, settings, state["question"], documents=documents, images=images)
+    if not is_taping():  # our own runner has checked its settings
+        await _check(state, seats, settings)
     _report(runtime, state, changes)
     return {"settings": new, "seats": seats}
+
+
+async def _check(state: DebateState, seats: list[Seat], settings: DebateSettings) -> None:
+    check_budget({**state, "seats": seats}, settings)
+    if seats != state["seats"]:
+        documents, images = state.get("documents", []), state.get("images", [])
+        await preflight(seats, settings, state["question"], documents=documents, images=images)
 
 
 def _changed_seats(
