@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from langgraph.types import StateSnapshot
@@ -34,6 +34,8 @@ class _Run:
     stack: AsyncExitStack
     lease: Lease | None = None
     last_seq: int = 0
+    settings: dict[str, Any] = field(default_factory=dict)
+    """The settings in the record, some of which only the record has."""
 
 
 class ThreadRunner:
@@ -77,7 +79,7 @@ class ThreadRunner:
         return await self._hold(run, await asyncio.to_thread(adopt, *given))
 
     async def _hold(self, run: _Run, debate: StoredDebate) -> Lease:
-        run.last_seq = debate.last_seq
+        run.last_seq, run.settings = debate.last_seq, debate.settings
         holding = leased(self._records(), debate.id, run.runner)
         run.lease = await run.stack.enter_async_context(holding)
         return run.lease
@@ -86,9 +88,11 @@ class ThreadRunner:
         self, run: _Run, protocol: str, debate_id: str, state: DebateState, ending: Ending
     ) -> None:
         lease = run.lease or await self._adopt(run, protocol, debate_id, state)
-        await asyncio.to_thread(
-            self._records().save, lease, ending.status, state, run.last_seq, ending.error
-        )
+        settings = {**run.settings, **state.get("settings", {})}
+        changed = settings if settings != run.settings else None
+        given = lease, ending.status, state, run.last_seq, ending.error
+        await asyncio.to_thread(self._records().save, *given, settings=changed)
+        run.settings = settings
 
     async def _end(self, run: _Run, graph: Any, thread: str, failure: BaseException | None) -> None:
         snapshot = await graph.aget_state({"configurable": {"thread_id": thread}})

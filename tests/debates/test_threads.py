@@ -8,12 +8,14 @@ import pytest
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.types import Command
 
+from contend.debates.leases import LeaseLost
 from contend.debates.repository import Repository
 from contend.debates.run import open_repository
 from contend.debates.threads import ThreadRunner
 from contend.graph.checkpoints.saver import checkpointer
 from contend.graph.errors import BadInput
 from contend.graph.runners import run_by
+from contend.graph.settings import AdversarialSettings
 from contend.service.runs import Runs
 from tests.support.scripted import THREAD, Cast, full_cast, play
 
@@ -54,6 +56,27 @@ async def test_a_thread_that_pauses_is_a_paused_debate(records: Repository, save
     await play(full_cast(), saver=saver, pause="each_round")
     assert records.find(THREAD).status == "paused"
     records.acquire(THREAD).release()
+
+
+async def test_changed_settings_reach_the_record(records: Repository, saver: Any) -> None:
+    await play(full_cast(), saver=saver, pause="each_round")
+    changed = AdversarialSettings(max_rounds=4, pause="before_synthesis")
+    await play(full_cast(), Command(resume=""), saver=saver, settings=changed)
+    found = records.find(THREAD)
+    settings = found.as_settings()
+    assert isinstance(settings, AdversarialSettings)
+    assert (settings.max_rounds, settings.pause) == (4, "before_synthesis")
+    assert settings.proposer_model == "scripted:proposer"
+    assert found.ran_on == SERVER
+
+
+async def test_a_lost_lease_changes_no_settings(records: Repository, saver: Any) -> None:
+    await play(full_cast(), saver=saver, pause="each_round")
+    lease = records.acquire(THREAD)
+    lease.release()
+    with pytest.raises(LeaseLost):
+        records.save(lease, "paused", records.find(THREAD).as_state(), 0, settings={"budget": 1})
+    assert "max_rounds" in records.find(THREAD).settings
 
 
 async def test_a_thread_that_fails_is_a_failed_debate(records: Repository, saver: Any) -> None:
