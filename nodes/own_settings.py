@@ -27,15 +27,22 @@ def in_own_settings(node: Node, model: type[DebateSettings]) -> Node:
     @wraps(node)
     async def run(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
         given: DebateSettings = runtime.context or model()
-        settings, update = given, DebateState()
+        settings, update = given, _missing_settings(state, debate_id(runtime))
+        state = {**state, **update}
         if state.get("settings"):
             settings = _settings_in_use(state, given)
-            update = await _changed_state(state, runtime, settings)
-        state = {**state, **update}
+            changed = await _changed_state(state, runtime, settings)
+            state, update = {**state, **changed}, {**update, **changed}
         await runners.keep(model.protocol, debate_id(runtime), state)
         return {**update, **await node(state, runtime.override(context=settings))}
 
     return run
+
+
+def _missing_settings(state: DebateState, thread: str) -> DebateState:
+    """Return the settings in the record of a thread that an earlier release began."""
+    # Releases 0.1 and 0.2 did not store them in the state.
+    return runners.recorded(thread) if "round" in state and not state.get("settings") else {}
 
 
 def stored_settings(state: DebateState, model: type[DebateSettings]) -> DebateSettings:

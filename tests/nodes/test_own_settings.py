@@ -104,7 +104,7 @@ async def test_a_limit_on_cost_without_a_price_is_refused(
     monkeypatch.setattr("contend.nodes.own_settings.preflight", _refuse_to_check)
     saver = InMemorySaver()
     prices = {f"scripted:{role}": (1, 1) for role in ROLES}
-    limits = {"max_cost": 1, "prices": prices}
+    limits: dict[str, Any] = {"max_cost": 1, "prices": prices}
     await play(full_cast(), saver=saver, pause="each_round", **limits if changed == "model" else {})
     context: Any = {"max_cost": 1} if changed == "context" else {"judge_model": "openai:unlisted"}
     with pytest.raises(BadInput, match="so max_cost cannot be kept"):
