@@ -14,7 +14,7 @@ from contend.graph.settings import DebateSettings
 from contend.graph.state import DebateState
 from contend.graph.values import Seat
 from contend.models.recording import is_taping
-from contend.models.seats import preflight
+from contend.models.seats import preflight, write_specs_in_full
 from contend.nodes.budget import check_budget
 from contend.nodes.calls.stream import debate_id
 
@@ -92,12 +92,16 @@ def _changed_seats(
     seats: list[Seat], before: DebateSettings, settings: DebateSettings
 ) -> list[Seat]:
     """Return the seats with what the settings change; keep what was decided since, as positions."""
-    old, new = ({seat.id: seat for seat in each.build_seats()} for each in (before, settings))
+    old, new = (_seats_of(each) for each in (before, settings))
     if old.keys() != new.keys():
         raise BadInput(
             "A thread cannot add or remove seats: start a new thread with these settings."
         )
     return [_changed_seat(seat, old.get(seat.id), new.get(seat.id)) for seat in seats]
+
+
+def _seats_of(settings: DebateSettings) -> dict[str, Seat]:
+    return {seat.id: write_specs_in_full(seat) for seat in settings.build_seats()}
 
 
 def _changed_seat(seat: Seat, old: Seat | None, new: Seat | None) -> Seat:

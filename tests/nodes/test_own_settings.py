@@ -62,6 +62,18 @@ async def test_a_named_setting_replaces_the_stored_one_and_its_seat() -> None:
     ]
 
 
+async def test_a_changed_model_is_stored_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def accept(*_: Any, **__: Any) -> None:
+        """No Ollama runs here."""
+
+    monkeypatch.setattr("contend.nodes.own_settings.preflight", accept)
+    saver = InMemorySaver()
+    await play(full_cast(), saver=saver, pause="each_round")
+    context = {"judge_model": "qwen3:8b", "judge_fallbacks": ["qwen3:4b"]}
+    (judge,) = [each for each in (await go_on(saver, context))["seats"] if each.id == "judge"]
+    assert (judge.model, judge.fallback_models) == ("ollama:qwen3:8b", ("ollama:qwen3:4b",))
+
+
 async def test_a_changed_setting_is_reported_once() -> None:
     saver = InMemorySaver()
     await play(full_cast(), saver=saver, pause="each_round")
