@@ -117,7 +117,7 @@ async def fork_debate(
         given: DebateState = {**start.state, "seats": seats}
         await check_seats(given, settings, reporter or Reporter(), fetch=fetch)
         paid = paid_by(start.state, settings)
-        state: DebateState = {**given, "paid_before": paid}
+        state: DebateState = {**given, "paid_before": paid, **_stored_in(given, settings)}
         *_, node = await at_step(parent, start.step)
         fork_id = str(uuid4())
         config: Any = {"configurable": {"thread_id": fork_id}}
@@ -172,6 +172,11 @@ def _follow_up(steps: Sequence[HistoryStep], settings: DebateSettings) -> _Start
     state = cast("DebateState", {key: ended.state[key] for key in ended.state if key != "stop"})  # type: ignore[literal-required]
     opened, event = describe_round(state, settings, state["round"] + 1)
     return _Start(ended, state | opened, ended.at, [event], reopens=True)
+
+
+def _stored_in(state: DebateState, settings: DebateSettings) -> DebateState:
+    """Return the settings in place of the parent's, if its state has any."""
+    return {"settings": settings.model_dump(mode="json")} if state.get("settings") else {}
 
 
 def _write(

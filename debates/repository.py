@@ -128,9 +128,11 @@ class Repository:
         last_seq: int,
         error: str | None = None,
         said: Sequence[Event] = (),
+        settings: dict[str, Any] | None = None,
     ) -> None:
         """Save the debate, its turns and events; raise LeaseLost if another process took over."""
         turns, stored = state.get("turns", []), dump_state(state)  # not in the transaction
+        changed = {} if settings is None else {"settings": settings}
         with tables.write(self._engine) as connection:
             saved = connection.execute(
                 tables.debates.update()
@@ -141,6 +143,7 @@ class Repository:
                     updated_at=_now(),
                     last_seq=last_seq,
                     error=clean(error) if error else None,
+                    **changed,
                 )
             )
             if saved.rowcount != 1:

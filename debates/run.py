@@ -143,7 +143,7 @@ class _Run:
         start_clock()
         given = await self._input(remark)  # a comment refused here has changed nothing
         await self._save("running")
-        ledger = await open_ledger(self.records, self.debate.id, self.settings)
+        ledger = await open_ledger(self.records, self.debate.id, self.settings, self.state)
         try:
             with using_tape(self.tape), using_ledger(self.debate.id, ledger):
                 await self._run(given)

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -17,6 +18,7 @@ if TYPE_CHECKING:  # slow to import, and only runs need it
     from contend.debates.repository import Repository
     from contend.debates.settings_sources import Given
     from contend.graph.settings import DebateSettings
+    from contend.graph.state import DebateState
     from contend.graph.values import Usage
     from contend.models.budget import Amount, Ledger
     from contend.models.recording import RecordedCall
@@ -24,7 +26,6 @@ if TYPE_CHECKING:  # slow to import, and only runs need it
 Limits = dict[str, Any]
 
 NO_LIMITS: Limits = {"budget": None, "max_cost": None}
-_BEFORE = "before"  # what was spent while the debate had no budget
 
 
 class Spending:
@@ -50,18 +51,22 @@ class Spending:
         return Amount(tokens or 0, cost or 0.0)
 
 
-def spent_by(records: "Repository", debate_id: str, settings: "DebateSettings") -> "Amount":
-    """Return a debate's total spending, including recorded calls from before the budget was set."""
+def spent_by(
+    records: "Repository", debate_id: str, settings: "DebateSettings", state: "DebateState"
+) -> "Amount":
+    """Return a debate's total spending, including calls from before the budget was set."""
     from contend.models.budget import Amount
+    from contend.nodes.budget import used_by
 
     stored = records.spending.total(debate_id)
     recorded = _recorded(records.recordings.read(debate_id).values(), settings)
-    missing = recorded - stored
-    return stored + Amount(max(missing.tokens, 0), max(missing.cost, 0))
+    # A LangGraph server stores and records no call, but the turns in the state have their usage.
+    known = [stored, recorded, used_by(state, settings)]
+    return Amount(max(each.tokens for each in known), max(each.cost for each in known))
 
 
 async def open_ledger(
-    records: "Repository", debate_id: str, settings: "DebateSettings"
+    records: "Repository", debate_id: str, settings: "DebateSettings", state: "DebateState"
 ) -> "Ledger":
     """Open the ledger of a debate, which stores every later call."""
     from contend.models.budget import WARN_AT, Ledger, cap_of
@@ -69,7 +74,7 @@ async def open_ledger(
     cap = cap_of(settings)
     if cap is None:
         return Ledger()
-    spent = await asyncio.to_thread(_count_earlier_calls, records, debate_id, settings)
+    spent = await asyncio.to_thread(_count_earlier_calls, records, debate_id, settings, state)
 
     async def keep(entry: str, amount: "Amount") -> None:
         await asyncio.to_thread(records.spending.put, debate_id, entry, amount)
@@ -78,12 +83,13 @@ async def open_ledger(
 
 
 def _count_earlier_calls(
-    records: "Repository", debate_id: str, settings: "DebateSettings"
+    records: "Repository", debate_id: str, settings: "DebateSettings", state: "DebateState"
 ) -> "Amount":
-    spent = spent_by(records, debate_id, settings)
+    spent = spent_by(records, debate_id, settings, state)
     missing = spent - records.spending.total(debate_id)
     if missing.tokens or missing.cost:
-        records.spending.put(debate_id, _BEFORE, missing)
+        # An entry of its own, because earlier openings may have found calls too.
+        records.spending.put(debate_id, uuid4().hex, missing)
     return spent
 
 
@@ -143,8 +149,9 @@ def with_budget(
     from contend.models.budget import cap_of, cap_words, check_prices
 
     settings = change_settings(debate.as_settings(), changes)
-    check_prices(debate.as_state()["seats"], settings)
-    cap, spent = cap_of(settings), spent_by(records, debate.id, settings)
+    state = debate.as_state()
+    check_prices(state["seats"], settings)
+    cap, spent = cap_of(settings), spent_by(records, debate.id, settings, state)
     if cap and spent.share_of(cap) >= 1:
         raise BadInput(
             f"A budget of {cap_words(cap)} does not pay for another call: {cap_words(cap, spent)} "

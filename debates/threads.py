@@ -1,12 +1,11 @@
 """Threads that a LangGraph server runs: holds their leases, and keeps them as debates."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+import logging
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
-
-from langgraph.types import StateSnapshot
 
 from contend.debates.leases import Lease
 from contend.debates.record import RAN_ON, StoredDebate
@@ -22,6 +21,8 @@ from contend.models.recording import is_taping
 from contend.models.seats import is_demonstration
 from contend.nodes.own_settings import stored_settings
 
+_log = logging.getLogger("contend.debates")
+
 
 class Ending(NamedTuple):
     status: Status
@@ -34,6 +35,10 @@ class _Run:
     stack: AsyncExitStack
     lease: Lease | None = None
     last_seq: int = 0
+    settings: dict[str, Any] = field(default_factory=dict)
+    """The settings in the record, some of which only the record has."""
+    recorded: DebateState = field(default_factory=DebateState)
+    """The record's protocol and settings, as a state has them."""
 
 
 class ThreadRunner:
@@ -64,7 +69,8 @@ class ThreadRunner:
                 raise
             finally:
                 del self._runs[thread]
-                await asyncio.shield(self._end(run, graph, thread, failure))
+                with _reporting(thread) if failure else nullcontext():
+                    await asyncio.shield(self._end(run, graph, thread, failure))
 
     async def keep(self, protocol: str, debate_id: str, state: DebateState) -> None:
         """Keep the state; the first one with seats makes the thread a debate."""
@@ -72,12 +78,18 @@ class ThreadRunner:
         if run and state.get("settings") and state.get("retrieval"):
             await self._save(run, protocol, debate_id, state, Ending("running"))
 
+    def recorded(self, debate_id: str) -> DebateState:
+        run = self._runs.get(debate_id)
+        return run.recorded if run else {}
+
     async def _adopt(self, run: _Run, protocol: str, debate_id: str, state: DebateState) -> Lease:
         given = self._records(), protocol, debate_id, state, self._where
         return await self._hold(run, await asyncio.to_thread(adopt, *given))
 
     async def _hold(self, run: _Run, debate: StoredDebate) -> Lease:
-        run.last_seq = debate.last_seq
+        run.last_seq, run.settings = debate.last_seq, debate.settings
+        about = debate.as_settings().model_dump(mode="json")
+        run.recorded = {"protocol": debate.protocol, "settings": about}
         holding = leased(self._records(), debate.id, run.runner)
         run.lease = await run.stack.enter_async_context(holding)
         return run.lease
@@ -86,16 +98,31 @@ class ThreadRunner:
         self, run: _Run, protocol: str, debate_id: str, state: DebateState, ending: Ending
     ) -> None:
         lease = run.lease or await self._adopt(run, protocol, debate_id, state)
-        await asyncio.to_thread(
-            self._records().save, lease, ending.status, state, run.last_seq, ending.error
-        )
+        settings = {**run.settings, **state.get("settings", {})}
+        changed = settings if settings != run.settings else None
+        given = lease, ending.status, state, run.last_seq, ending.error
+        await asyncio.to_thread(self._records().save, *given, settings=changed)
+        run.settings = settings
 
     async def _end(self, run: _Run, graph: Any, thread: str, failure: BaseException | None) -> None:
         snapshot = await graph.aget_state({"configurable": {"thread_id": thread}})
         state = snapshot.values
+        if not state.get("settings"):
+            state = {**state, **run.recorded}
         if run.lease or (state.get("settings") and state.get("retrieval")):
             protocol = state.get("protocol", graph.name)
-            await self._save(run, protocol, thread, state, ending_of(snapshot, failure))
+            ending = ending_of(state, protocol, failure, is_done=not snapshot.next)
+            await self._save(run, protocol, thread, state, ending)
+
+
+@contextmanager
+def _reporting(thread: str) -> Iterator[None]:
+    """Log an error, because the run has failed already, and its own error is to be seen."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 - whatever it is
+        why = scrub(f"{type(error).__name__}: {error}")
+        _log.error("The end of debate %s could not be stored: %s", thread, why)
 
 
 def is_debate_id(thread: str) -> bool:
@@ -119,12 +146,13 @@ def adopt(
     return records.find(debate_id)
 
 
-def ending_of(snapshot: StateSnapshot, failure: BaseException | None = None) -> Ending:
+def ending_of(
+    state: DebateState, protocol: str, failure: BaseException | None, *, is_done: bool
+) -> Ending:
     """Return how a run ended, as our own runner would record it."""
     if isinstance(failure, ModelFailed) and failure.kind == BUDGET:
-        state: Any = snapshot.values
-        settings = stored_settings(state, SETTINGS[state["protocol"]])
+        settings = stored_settings(state, SETTINGS[protocol])
         return Ending("paused", why_not_asked(failure, settings))
     if isinstance(failure, Exception) and not isinstance(failure, BadInput):
         return Ending("failed", scrub(str(failure)))
-    return Ending("paused" if snapshot.next else "done")
+    return Ending("done" if is_done else "paused")

@@ -29,7 +29,9 @@ def checked(typ: Any, name: str, value: Any) -> Any:
 
 def _checked_or_overwriting(typ: Any, name: str, value: Any) -> Any:
     is_overwrite, inner = _get_overwrite(value)
-    return Overwrite(checked(typ, name, inner or [])) if is_overwrite else checked(typ, name, value)
+    if not is_overwrite:
+        return checked(typ, name, value)
+    return Overwrite(checked(typ, name, inner or get_origin(typ)()))  # a list or a dict
 
 
 @cache

@@ -13,6 +13,9 @@ class Runner(Protocol):
     async def keep(self, protocol: str, debate_id: str, state: DebateState) -> None:
         """Keep the state with which a node begins."""
 
+    def recorded(self, debate_id: str) -> DebateState:
+        """Return the protocol and settings in the record of a running debate, if it has one."""
+
 
 _runner: Runner | None = None
 
@@ -30,3 +33,7 @@ def holding(graph: Any, config: Any) -> AbstractAsyncContextManager[None]:
 async def keep(protocol: str, debate_id: str, state: DebateState) -> None:
     if _runner:
         await _runner.keep(protocol, debate_id, state)
+
+
+def recorded(debate_id: str) -> DebateState:
+    return _runner.recorded(debate_id) if _runner else {}

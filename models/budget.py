@@ -166,11 +166,12 @@ class CallPrice:
         return max(self.price.input, self.price.cached or 0) if self.price else 0
 
 
-_UNKNOWN_PRICE = Price(math.inf, math.inf)
+# Finite, because inf * 0 and inf - inf are nan, which would let any call pass.
+_UNKNOWN_PRICE = Price(1e30, 1e30)
 
 
 def price_for_budget(spec: ModelSpec, settings: DebateSettings) -> Price | None:
-    """Return the model's price if cost is limited; an unknown price counts as infinite."""
+    """Return the model's price if cost is limited; nothing can pay an unknown price."""
     if settings.max_cost is None:
         return None
     return price_of(spec, settings.prices) or _UNKNOWN_PRICE

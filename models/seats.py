@@ -53,7 +53,7 @@ async def choose_seats(settings: DebateSettings) -> SeatPlan:
     # Load them here, because Python programs and `langgraph dev` have not done so.
     await asyncio.to_thread(load_stored_keys)
     chosen, notice = await _choose_models(settings)
-    seats = [_write_specs_in_full(seat) for seat in chosen]
+    seats = [write_specs_in_full(seat) for seat in chosen]
     seats, about_judge = await _choose_judge(seats, settings)
     notices = " ".join(filter(None, (notice, about_judge)))
     return SeatPlan(seats, notices, await choose_embedding(settings, seats))
@@ -313,6 +313,6 @@ def _set_model(seat: Seat, model: str) -> Seat:
     return seat.model_copy(update={"model": model})
 
 
-def _write_specs_in_full(seat: Seat) -> Seat:
+def write_specs_in_full(seat: Seat) -> Seat:
     model, *fallbacks = (str(parse_spec(text)) for text in models_of([seat]))
     return seat.model_copy(update={"model": model, "fallback_models": tuple(fallbacks)})

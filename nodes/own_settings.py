@@ -14,7 +14,8 @@ from contend.graph.settings import DebateSettings
 from contend.graph.state import DebateState
 from contend.graph.values import Seat
 from contend.models.recording import is_taping
-from contend.models.seats import preflight
+from contend.models.seats import preflight, write_specs_in_full
+from contend.nodes.budget import check_budget
 from contend.nodes.calls.stream import debate_id
 
 Node = Callable[[DebateState, Runtime[Any]], Awaitable[dict[str, Any]]]
@@ -26,15 +27,22 @@ def in_own_settings(node: Node, model: type[DebateSettings]) -> Node:
     @wraps(node)
     async def run(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
         given: DebateSettings = runtime.context or model()
-        settings, update = given, DebateState()
+        settings, update = given, _missing_settings(state, debate_id(runtime))
+        state = {**state, **update}
         if state.get("settings"):
             settings = _settings_in_use(state, given)
-            update = await _changed_state(state, runtime, settings)
-        state = {**state, **update}
+            changed = await _changed_state(state, runtime, settings)
+            state, update = {**state, **changed}, {**update, **changed}
         await runners.keep(model.protocol, debate_id(runtime), state)
         return {**update, **await node(state, runtime.override(context=settings))}
 
     return run
+
+
+def _missing_settings(state: DebateState, thread: str) -> DebateState:
+    """Return the settings in the record of a thread that an earlier release began."""
+    # Releases 0.1 and 0.2 did not store them in the state.
+    return runners.recorded(thread) if "round" in state and not state.get("settings") else {}
 
 
 def stored_settings(state: DebateState, model: type[DebateSettings]) -> DebateSettings:
@@ -67,23 +75,33 @@ async def _changed_state(
     if not changes:
         return {}
     seats = _changed_seats(state["seats"], before, settings)
-    if seats != state["seats"] and not is_taping():  # our own runner has checked its seats
-        documents, images = state.get("documents", []), state.get("images", [])
-        await preflight(seats, settings, state["question"], documents=documents, images=images)
+    if not is_taping():  # our own runner has checked its settings
+        await _check(state, seats, settings)
     _report(runtime, state, changes)
     return {"settings": new, "seats": seats}
+
+
+async def _check(state: DebateState, seats: list[Seat], settings: DebateSettings) -> None:
+    check_budget({**state, "seats": seats}, settings)
+    if seats != state["seats"]:
+        documents, images = state.get("documents", []), state.get("images", [])
+        await preflight(seats, settings, state["question"], documents=documents, images=images)
 
 
 def _changed_seats(
     seats: list[Seat], before: DebateSettings, settings: DebateSettings
 ) -> list[Seat]:
     """Return the seats with what the settings change; keep what was decided since, as positions."""
-    old, new = ({seat.id: seat for seat in each.build_seats()} for each in (before, settings))
+    old, new = (_seats_of(each) for each in (before, settings))
     if old.keys() != new.keys():
         raise BadInput(
             "A thread cannot add or remove seats: start a new thread with these settings."
         )
     return [_changed_seat(seat, old.get(seat.id), new.get(seat.id)) for seat in seats]
+
+
+def _seats_of(settings: DebateSettings) -> dict[str, Seat]:
+    return {seat.id: write_specs_in_full(seat) for seat in settings.build_seats()}
 
 
 def _changed_seat(seat: Seat, old: Seat | None, new: Seat | None) -> Seat:

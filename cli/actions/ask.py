@@ -156,8 +156,9 @@ def resume_debate(
             asyncio.run(prepare.prepare_resume(debate, reporter, settings))
         notice = f"Resumed with {counted(len(debate.turns), 'turn')} so far."
         past, current = records.past(debate.protocol), settings or debate.as_settings()
-        spent = spent_by(records, debate.id, current)
-        expected = rest_line(debate.as_state(), current, past, spent)
+        state = debate.as_state()
+        spent = spent_by(records, debate.id, current, state)
+        expected = rest_line(state, current, past, spent)
         return _Session(records, debate, output, notice, expected, settings=settings).run(remark)
 
 

@@ -12,14 +12,16 @@ from contend.debates.settings_sources import Given
 from contend.debates.spending import Limits, limits_over_time, open_ledger, spent_by, with_budget
 from contend.graph.errors import BadInput
 from contend.graph.settings import AdversarialSettings
+from contend.graph.state import DebateState
 from contend.graph.values import Usage
 from contend.models.budget import NOTHING, Amount
 from contend.models.failures import Failure
 from contend.models.recording import CallKey, Received, RecordedCall
 from contend.models.retries import Trouble
-from tests.debates.test_repository import begin
+from tests.debates.test_repository import begin, state, turn
 
 SETTINGS = AdversarialSettings(budget=10_000)
+NEW: DebateState = {}
 
 
 @pytest.fixture
@@ -46,10 +48,10 @@ def test_an_entry_is_replaced_by_what_the_call_really_cost(records: Repository) 
 
 async def test_a_call_that_was_running_at_a_crash_counts_as_reserved(records: Repository) -> None:
     debate = begin(records)
-    ledger = await open_ledger(records, debate, SETTINGS)
+    ledger = await open_ledger(records, debate, SETTINGS, NEW)
     assert ledger.keep
     await ledger.keep("killed", Amount(6_000))
-    again = await open_ledger(records, debate, SETTINGS)
+    again = await open_ledger(records, debate, SETTINGS, NEW)
     assert again.spent == Amount(6_000)
     assert not again.warned
 
@@ -57,9 +59,9 @@ async def test_a_call_that_was_running_at_a_crash_counts_as_reserved(records: Re
 async def test_a_resumed_debate_is_not_warned_again(records: Repository) -> None:
     debate = begin(records)
     records.spending.put(debate, "a", Amount(8_500))
-    assert (await open_ledger(records, debate, SETTINGS)).warned
+    assert (await open_ledger(records, debate, SETTINGS, NEW)).warned
     larger = AdversarialSettings(budget=100_000)
-    assert not (await open_ledger(records, debate, larger)).warned
+    assert not (await open_ledger(records, debate, larger, NEW)).warned
 
 
 async def test_calls_from_before_the_budget_count(records: Repository) -> None:
@@ -67,11 +69,38 @@ async def test_calls_from_before_the_budget_count(records: Repository) -> None:
     known = {"input_tokens": 900, "output_tokens": 100, "cost_usd": 0.01}
     records.recordings.add(debate, CallKey("r1.propose.a", "x"), recorded(known))
     records.recordings.add(debate, CallKey("r1.critique.b", "y"), recorded({}))
-    assert spent_by(records, debate, SETTINGS) == Amount(1_000 + 4_096, 0.01)
-    ledger = await open_ledger(records, debate, SETTINGS)
+    assert spent_by(records, debate, SETTINGS, NEW) == Amount(1_000 + 4_096, 0.01)
+    ledger = await open_ledger(records, debate, SETTINGS, NEW)
     assert ledger.keep
     await ledger.keep("next", Amount(1_000))
-    assert spent_by(records, debate, SETTINGS) == Amount(2_000 + 4_096, 0.01)
+    assert spent_by(records, debate, SETTINGS, NEW) == Amount(2_000 + 4_096, 0.01)
+
+
+def spoken(*tokens: int) -> DebateState:
+    """Return a state whose turns used so many tokens, as a LangGraph server leaves it."""
+    usages = [Usage(input_tokens=each, output_tokens=0, cost_usd=0.0) for each in tokens]
+    said = [turn(number, "Said.") for number in range(1, len(tokens) + 1)]
+    return state(*(t.model_copy(update={"usage": u}) for t, u in zip(said, usages, strict=True)))
+
+
+async def test_calls_that_a_langgraph_server_made_count(records: Repository) -> None:
+    debate = begin(records)
+    first = await open_ledger(records, debate, SETTINGS, spoken(3_000))
+    assert first.spent == records.spending.total(debate) == Amount(3_000)
+    assert first.keep
+    await first.keep("killed", Amount(1_000))
+    again = await open_ledger(records, debate, SETTINGS, spoken(3_000, 2_500))
+    assert again.spent == records.spending.total(debate) == Amount(5_500)
+    assert again.keep
+    await again.keep("next", Amount(500))
+    assert spent_by(records, debate, SETTINGS, spoken(3_000)) == Amount(6_000)
+
+
+def test_a_new_budget_must_exceed_what_a_server_spent(records: Repository) -> None:
+    debate = records.find(begin(records))
+    debate = debate.with_state("paused", spoken(8_500), None)
+    with pytest.raises(BadInput, match="8,500 tokens were spent before"):
+        with_budget(records, debate, {"budget": Given("8500", "--budget")})
 
 
 @pytest.mark.parametrize(
@@ -92,7 +121,7 @@ async def test_calls_without_a_reported_cost_are_not_free(
     key = CallKey("r1.critique.b", "y")
     records.recordings.add(debate, key, retried.model_copy(update={"received": received}))
     priced = AdversarialSettings(max_cost=1, prices={"openai:m": (1.0, 2.0)})
-    ledger = await open_ledger(records, debate, priced)
+    ledger = await open_ledger(records, debate, priced, NEW)
     assert ledger.spent.cost == pytest.approx(2 * cost)
 
 
@@ -119,7 +148,7 @@ def test_the_budget_that_a_debate_had_is_known_by_time() -> None:
 
 
 async def test_without_a_budget_nothing_is_stored(records: Repository) -> None:
-    ledger = await open_ledger(records, begin(records), AdversarialSettings())
+    ledger = await open_ledger(records, begin(records), AdversarialSettings(), NEW)
     assert (ledger.spent, ledger.keep) == (NOTHING, None)
 
 

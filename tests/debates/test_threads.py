@@ -8,14 +8,17 @@ import pytest
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.types import Command
 
+from contend.debates.leases import LeaseLost
 from contend.debates.repository import Repository
 from contend.debates.run import open_repository
-from contend.debates.threads import ThreadRunner
+from contend.debates.threads import ThreadRunner, ending_of
 from contend.graph.checkpoints.saver import checkpointer
-from contend.graph.errors import BadInput
+from contend.graph.errors import BUDGET, BadInput, ModelFailed
 from contend.graph.runners import run_by
+from contend.graph.settings import AdversarialSettings, DebateSettings
+from contend.graph.state import DebateState
 from contend.service.runs import Runs
-from tests.support.scripted import THREAD, Cast, full_cast, play
+from tests.support.scripted import THREAD, Cast, full_cast, play, scripted_settings
 
 SERVER = "LangGraph server http://127.0.0.1:2024"
 
@@ -54,6 +57,88 @@ async def test_a_thread_that_pauses_is_a_paused_debate(records: Repository, save
     await play(full_cast(), saver=saver, pause="each_round")
     assert records.find(THREAD).status == "paused"
     records.acquire(THREAD).release()
+
+
+async def test_changed_settings_reach_the_record(records: Repository, saver: Any) -> None:
+    await play(full_cast(), saver=saver, pause="each_round")
+    changed = AdversarialSettings(max_rounds=4, pause="before_synthesis")
+    await play(full_cast(), Command(resume=""), saver=saver, settings=changed)
+    found = records.find(THREAD)
+    settings = found.as_settings()
+    assert isinstance(settings, AdversarialSettings)
+    assert (settings.max_rounds, settings.pause) == (4, "before_synthesis")
+    assert settings.proposer_model == "scripted:proposer"
+    assert found.ran_on == SERVER
+
+
+async def test_a_thread_of_an_earlier_release_runs_with_the_settings_of_its_record(
+    records: Repository, saver: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = scripted_settings(pause="each_round", min_rounds=2, max_rounds=2)
+    await begin_as_before(saver, monkeypatch, settings)
+    about = settings.model_dump(mode="json")
+    asked: DebateState = {"question": "Why?", "seats": settings.build_seats()}
+    records.start(THREAD, "adversarial", asked, about, demonstration=False)
+    run_by(ThreadRunner(lambda: records, SERVER))
+    go_on: Any = {"saver": saver, "settings": AdversarialSettings()}
+    played = await play(full_cast(), Command(resume=""), **go_on)
+    assert records.find(THREAD).status == "paused"
+    assert played.state["settings"] == about
+    ended = await play(full_cast(), Command(resume=""), **go_on)
+    assert (ended.stop_reason, ended.state["round"]) == ("max_rounds", 2)
+    assert records.find(THREAD).settings == about
+
+
+async def begin_as_before(
+    saver: Any, monkeypatch: pytest.MonkeyPatch, settings: DebateSettings
+) -> None:
+    """Begin a thread as releases 0.1 and 0.2 did, which stored no settings in the state."""
+    run_by(None)
+    with monkeypatch.context() as patched:
+        patched.setattr("contend.nodes.retrieve._settings", lambda *_: {})
+        played = await play(full_cast(), saver=saver, settings=settings)
+    assert not played.state["settings"]
+
+
+def test_a_state_without_a_protocol_has_an_ending() -> None:
+    failure = ModelFailed("Ann", "openai:m", BUDGET, "too dear")
+    state: DebateState = {"settings": scripted_settings(budget=5_000).model_dump(mode="json")}
+    ending = ending_of(state, "adversarial", failure, is_done=False)
+    assert ending.status == "paused"
+    assert "5,000 tokens, so Ann was not asked" in (ending.error or "")
+
+
+@pytest.mark.parametrize("fails", [True, False])
+async def test_an_error_of_the_record_does_not_hide_that_of_the_run(
+    fails: bool,
+    records: Repository,
+    saver: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def broken(_: object) -> str:
+        raise RuntimeError("the model is broken")
+
+    async def unsaved(*_: object) -> None:
+        raise OSError("the disk of sk-0123456789abcdef is full")
+
+    monkeypatch.setattr(ThreadRunner, "_end", unsaved)
+    cast = full_cast(proposer=broken) if fails else full_cast()
+    error, said = (RuntimeError, "is broken") if fails else (OSError, "is full")
+    with pytest.raises(error, match=said):
+        await play(cast, saver=saver, max_retries=0)
+    logged = [each for each in caplog.messages if "is full" in each]
+    assert len(logged) == fails
+    assert "sk-0123456789abcdef" not in caplog.text
+
+
+async def test_a_lost_lease_changes_no_settings(records: Repository, saver: Any) -> None:
+    await play(full_cast(), saver=saver, pause="each_round")
+    lease = records.acquire(THREAD)
+    lease.release()
+    with pytest.raises(LeaseLost):
+        records.save(lease, "paused", records.find(THREAD).as_state(), 0, settings={"budget": 1})
+    assert "max_rounds" in records.find(THREAD).settings
 
 
 async def test_a_thread_that_fails_is_a_failed_debate(records: Repository, saver: Any) -> None:

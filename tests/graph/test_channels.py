@@ -72,6 +72,13 @@ def test_a_list_grows_by_json() -> None:
     assert channel.get() == []
 
 
+@pytest.mark.parametrize("empty", [Overwrite({}), Overwrite(None), {"__overwrite__": {}}])
+def test_settings_can_be_overwritten_with_nothing(empty: Any) -> None:
+    channel = CHANNELS["settings"].from_checkpoint({"max_rounds": 3})
+    channel.update([empty])
+    assert channel.get() == {}
+
+
 def test_values_stored_as_plain_data_are_restored() -> None:
     channel = CHANNELS["stop"].from_checkpoint(plain(stopped()))
     assert channel.get() == stopped()

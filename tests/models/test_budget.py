@@ -134,6 +134,16 @@ async def test_the_cost_is_limited_too() -> None:
     assert reservation.counted == Amount(1_010, 0.0011)
 
 
+async def test_no_call_of_an_unknown_price_fits_in_a_limit_on_cost() -> None:
+    settings = scripted_settings(max_cost=1_000_000)
+    price = CallPrice.of(parse_spec("openai:unlisted"), settings, 1_000, 4_000, None)
+    with pytest.raises(OverBudget):
+        async with Ledger().reserve(price, Amount(inf, 1_000_000), NO_BUDGET):
+            pass
+    margin = price.worst(4_000) - price.worst(500)  # is set aside, and must not be nan
+    assert margin.cost > 1_000_000
+
+
 async def test_calls_at_once_wait_for_what_others_give_back() -> None:
     ledger, running, most = Ledger(), 0, 0.0
     gate = asyncio.Event()

@@ -10,6 +10,7 @@ from contend.graph.errors import BadInput
 from contend.graph.settings import AdversarialSettings
 from tests.support.scripted import (
     BUILDERS,
+    ROLES,
     THREAD,
     as_state,
     full_cast,
@@ -61,6 +62,18 @@ async def test_a_named_setting_replaces_the_stored_one_and_its_seat() -> None:
     ]
 
 
+async def test_a_changed_model_is_stored_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def accept(*_: Any, **__: Any) -> None:
+        """No Ollama runs here."""
+
+    monkeypatch.setattr("contend.nodes.own_settings.preflight", accept)
+    saver = InMemorySaver()
+    await play(full_cast(), saver=saver, pause="each_round")
+    context = {"judge_model": "qwen3:8b", "judge_fallbacks": ["qwen3:4b"]}
+    (judge,) = [each for each in (await go_on(saver, context))["seats"] if each.id == "judge"]
+    assert (judge.model, judge.fallback_models) == ("ollama:qwen3:8b", ("ollama:qwen3:4b",))
+
+
 async def test_a_changed_setting_is_reported_once() -> None:
     saver = InMemorySaver()
     await play(full_cast(), saver=saver, pause="each_round")
@@ -94,6 +107,24 @@ async def test_settings_that_do_not_fit_are_refused(
     await play(full_cast(), saver=saver, pause="each_round", max_rounds=3)
     with pytest.raises(BadInput, match=says):
         await go_on(saver, context)
+
+
+@pytest.mark.parametrize("changed", ["context", "model"])
+async def test_a_limit_on_cost_without_a_price_is_refused(
+    changed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("contend.nodes.own_settings.preflight", _refuse_to_check)
+    saver = InMemorySaver()
+    prices = {f"scripted:{role}": (1, 1) for role in ROLES}
+    limits: dict[str, Any] = {"max_cost": 1, "prices": prices}
+    await play(full_cast(), saver=saver, pause="each_round", **limits if changed == "model" else {})
+    context: Any = {"max_cost": 1} if changed == "context" else {"judge_model": "openai:unlisted"}
+    with pytest.raises(BadInput, match="so max_cost cannot be kept"):
+        await go_on(saver, context)
+
+
+async def _refuse_to_check(*_: Any, **__: Any) -> None:
+    raise AssertionError("The budget is checked first, because that needs no server.")
 
 
 async def test_seats_cannot_be_added() -> None:

@@ -1,14 +1,18 @@
 """`contend fork`: a debate goes on in another way, as a new one."""
 
+import asyncio
 import json
 import re
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from contend.debates.history import node_steps
 from contend.debates.repository import Repository
+from contend.debates.run import open_repository
 from contend.graph.errors import DatabaseUnavailable
 from tests.cli.support import Command, spoken
 from tests.support.model_server import ModelServer, Reply, openai_error
@@ -67,6 +71,19 @@ def test_more_rounds_after_the_last_one(contend: Command, models: ModelServer) -
     more = ["--set", "max_rounds=4", "--set", "min_rounds=4"]
     forked = contend("fork", parent["id"], "--at", "3", *more, "--json").json
     assert max(turn["round"] for turn in forked["turns"]) == 4
+
+
+def test_a_fork_begins_with_its_own_settings(
+    contend: Command, models: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CONTEND_HOME", str(contend.home))
+    parent = _debate(contend, models, "adversarial")
+    more = ["--set", "max_rounds=4", "--set", "skeptic_model=openai:other"]
+    forked = contend("fork", parent["id"], "--at", "2", *more, "--json").json
+    with closing(open_repository()) as records:
+        steps = asyncio.run(node_steps(records, records.find(forked["id"])))
+    kept = [step.state["settings"] for step in steps]
+    assert {(each["max_rounds"], each["skeptic_model"]) for each in kept} == {(4, "openai:other")}
 
 
 def test_an_edited_critique_ends_the_debate_earlier(
