@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
-from contend.debates.history import node_steps
+from contend.debates.history import opened_graph, read_history
+from contend.debates.record import StoredDebate
 from contend.debates.repository import Repository
 from contend.debates.run import open_repository
 from contend.graph.errors import DatabaseUnavailable
+from contend.graph.state import DebateState
 from tests.cli.support import Command, spoken
 from tests.support.model_server import ModelServer, Reply, openai_error
 from tests.support.protocols import PROTOCOLS, ask_in, script_of
@@ -81,9 +83,14 @@ def test_a_fork_begins_with_its_own_settings(
     more = ["--set", "max_rounds=4", "--set", "skeptic_model=openai:other"]
     forked = contend("fork", parent["id"], "--at", "2", *more, "--json").json
     with closing(open_repository()) as records:
-        steps = asyncio.run(node_steps(records, records.find(forked["id"])))
-    kept = [step.state["settings"] for step in steps]
-    assert {(each["max_rounds"], each["skeptic_model"]) for each in kept} == {(4, "openai:other")}
+        first = asyncio.run(_first_state(records.find(forked["id"])))
+    kept = first["settings"]
+    assert (kept["max_rounds"], kept["skeptic_model"]) == (4, "openai:other")
+
+
+async def _first_state(fork: StoredDebate) -> DebateState:
+    async with opened_graph(fork) as graph:
+        return (await read_history(graph, fork.id))[0].state
 
 
 def test_an_edited_critique_ends_the_debate_earlier(
