@@ -17,7 +17,8 @@ pytestmark = pytest.mark.slow
 
 async def test_settings_appear_as_a_form(server: DevServer) -> None:
     async with server.client() as client:
-        (assistant,) = await client.assistants.search(graph_id="adversarial")
+        shipped = {"created_by": "system"}  # presets are assistants, too
+        (assistant,) = await client.assistants.search(graph_id="adversarial", metadata=shipped)
         assert "Skeptic attacks" in (assistant["description"] or "")
         schemas = await client.assistants.get_schemas(assistant["assistant_id"])
     form: Any = schemas["context_schema"]
@@ -31,9 +32,8 @@ async def test_settings_appear_as_a_form(server: DevServer) -> None:
     assert form["additionalProperties"] is False
 
 
-async def test_only_the_api_is_served(server: DevServer) -> None:
+async def test_no_graph_is_served_as_an_agent_of_its_own(server: DevServer) -> None:
     async with httpx.AsyncClient(base_url=server.url) as http:
-        assert (await http.post("/mcp", json={})).status_code == 404
         assert (await http.post("/a2a/adversarial", json={})).status_code == 404
 
 
