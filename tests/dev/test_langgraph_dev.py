@@ -6,6 +6,7 @@ from typing import Any
 
 import httpx
 import pytest
+from langgraph_sdk.client import LangGraphClient
 
 from contend.retrieval.documents import load_documents, save_corpus
 from tests.dev.debating import SETTINGS, begin, resume, texts
@@ -15,10 +16,16 @@ from tests.support.model_server import ModelServer
 pytestmark = pytest.mark.slow
 
 
+async def _assistant_of(client: LangGraphClient, graph: str) -> Any:
+    """Return the graph's own assistant; presets are assistants, too."""
+    own = {"created_by": "system"}
+    (found,) = await client.assistants.search(graph_id=graph, metadata=own)
+    return found
+
+
 async def test_settings_appear_as_a_form(server: DevServer) -> None:
     async with server.client() as client:
-        shipped = {"created_by": "system"}  # presets are assistants, too
-        (assistant,) = await client.assistants.search(graph_id="adversarial", metadata=shipped)
+        assistant = await _assistant_of(client, "adversarial")
         assert "Skeptic attacks" in (assistant["description"] or "")
         schemas = await client.assistants.get_schemas(assistant["assistant_id"])
     form: Any = schemas["context_schema"]
@@ -230,7 +237,7 @@ async def test_a_forum_runs_until_one_is_left(server: DevServer, models: ModelSe
     }
     question = {"question": "Should we split the monolith?"}
     async with server.client() as client:
-        (assistant,) = await client.assistants.search(graph_id="forum")
+        assistant = await _assistant_of(client, "forum")
         schemas = await client.assistants.get_schemas(assistant["assistant_id"])
         fields: Any = (schemas["context_schema"] or {})["properties"]
         assert fields["judge_mode"]["enum"] == [
