@@ -42,7 +42,7 @@ class _Run:
 
 
 class ThreadRunner:
-    """Makes sure that a thread has one runner, whoever runs it, and keeps its record."""
+    """Ensures that each thread has one runner at a time, and keeps its record."""
 
     def __init__(self, records: Callable[[], Repository], where: str) -> None:
         self._records, self._where = records, where
