@@ -170,8 +170,15 @@ def stop(scene: Scene) -> None:
 def step_clock(scene: Scene) -> None:
     """The clock of the machine jumps ten minutes ahead, and back."""
     for step in ("600", "0", "-600", "0"):
-        scene.clock.write_text(step, "ascii")
+        set_clock(scene.clock, step)
         scene.models.wait_for_calls(min(len(scene.models.calls) + 2, TASKS * CALLS))
+
+
+def set_clock(clock: Path, step: str) -> None:
+    """A service that reads the file meanwhile must not find it empty."""
+    written = clock.with_suffix(".new")
+    written.write_text(step, "ascii")
+    written.replace(clock)
 
 
 @pytest.mark.parametrize("disturb", [lock, stop, step_clock])
@@ -179,7 +186,7 @@ def test_services_that_are_disturbed_run_every_debate_once(
     disturb: Callable[[Scene], None], tmp_path: Path, models: ModelServer
 ) -> None:
     contend, clock = Command(tmp_path / "home", models), tmp_path / "clock"
-    clock.write_text("0", "ascii")
+    set_clock(clock, "0")
     contend.env["TEST_CLOCK"] = str(clock)
     with ExitStack() as stack:
         services = [stack.enter_context(serving(contend)) for _ in range(2)]
