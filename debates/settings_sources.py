@@ -221,6 +221,12 @@ def _from_environment(
     return given, notices
 
 
+def setting_variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that are a setting of some protocol."""
+    known = {f"{PREFIX}{name}".upper() for each in SETTINGS.values() for name in each.model_fields}
+    return {name: environ[name] for name in sorted(environ) if name in known}
+
+
 def _from_file(schema: type[DebateSettings], config: Path | None) -> dict[str, Given]:
     path = config or data_home() / CONFIG_NAME
     if config is None and not path.is_file():

@@ -69,15 +69,15 @@ class ArmContext:
     def call_settings(self) -> DebateSettings:
         return self.plans[GATED_PROTOCOL].settings
 
-    def may_go_on(self, done: int, planned: int, last_round: int = 1) -> bool:
-        """Return whether to make another round of calls, by count or by remaining budget."""
+    def may_go_on(self, done: int, planned: int, next_tokens: float | None = None) -> bool:
+        """Return whether to make more calls, by count or by the remaining budget."""
         if self.budget is None:
             return done < planned
         used = self.spent()
         if used is None or done >= _MOST_SAMPLES:
             return False
         each = used / done if done else 0
-        return done < 1 or used + each * last_round <= self.budget
+        return done < 1 or used + (each if next_tokens is None else next_tokens) <= self.budget
 
 
 @dataclass
@@ -128,11 +128,13 @@ async def _self_consistency(item: Item, context: ArmContext) -> ArmOutcome:
 
 async def _panel_vote(item: Item, context: ArmContext) -> ArmOutcome:
     replies: list[tuple[str, str]] = []
-    while context.may_go_on(len(replies), len(context.panel), len(context.panel)):
-        round_number = len(replies) // len(context.panel) + 1
+    tokens = 0
+    while context.may_go_on(len(replies), len(context.panel), tokens):
+        round_number, tokens = len(replies) // len(context.panel) + 1, 0
         for seat in context.panel:
             reply = await _ask(seat, _opening(item), context, f"{seat.id}.{round_number}")
             replies.append((seat.id, reply.text))
+            tokens += _tokens(reply)
     return _voted(replies, item)
 
 
@@ -140,12 +142,16 @@ async def _self_refine(item: Item, context: ArmContext) -> ArmOutcome:
     seat, opening = context.panel[0], _opening(item)
     first = await _ask(seat, opening, context, "draft")
     text, rounds = first.text, 0
-    while context.may_go_on(rounds + 1, 2):
+    # A round's prompts repeat the opening twice, the last answer twice and the notes once.
+    used = first.usage
+    tokens = 2 * (used.input_tokens or 0) + 5 * (used.output_tokens or 0)
+    while context.may_go_on(rounds + 1, 2, tokens):
         rounds += 1
         asked = [*opening, AIMessage(text), HumanMessage(_FEEDBACK)]
         notes = await _ask(seat, asked, context, f"feedback.{rounds}")
         asked = [*asked, AIMessage(notes.text), HumanMessage(_REVISE)]
-        text = (await _ask(seat, asked, context, f"revision.{rounds}")).text
+        revised = await _ask(seat, asked, context, f"revision.{rounds}")
+        text, tokens = revised.text, _tokens(notes) + _tokens(revised)
     draft = _draft(seat.id, first.text, item)
     vote = grade(first.text, item)
     return ArmOutcome(text, grade(text, item), [draft], vote)
@@ -167,6 +173,10 @@ async def _ask(seat: Seat, messages: list[BaseMessage], context: ArmContext, nam
     listener = Listener(debate=f"eval {name}", asked=name)
     answered = await ask_model(seat, messages, context.call_settings, listener)
     return answered.result
+
+
+def _tokens(reply: Reply) -> int:
+    return (reply.usage.input_tokens or 0) + (reply.usage.output_tokens or 0)
 
 
 def _voted(replies: Sequence[tuple[str, str]], item: Item) -> ArmOutcome:

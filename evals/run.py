@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from contend.debates import prepare
-from contend.debates.settings_sources import configure
+from contend.debates.settings_sources import CONFIG_NAME, configure
 from contend.evals.arms import (
     ARMS,
     GATED_PROTOCOL,
@@ -30,7 +30,7 @@ from contend.graph.errors import BadInput, ModelFailed
 from contend.graph.settings import SETTINGS, data_home
 from contend.models.failures import scrub
 from contend.models.providers.registry import check_models, open_models
-from contend.models.recording import using_tape
+from contend.models.recording import Tape, using_tape
 
 # After this many failures in a row, the next item would probably fail for the same reason.
 MOST_FAILURES = 10
@@ -43,6 +43,8 @@ class EvalOptions:
     model: str | None = None
     flags: Mapping[str, Any] = field(default_factory=dict)
     config: Path | None = None
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """The environment variables that are settings."""
     limit: int | None = None
     seed: int = 0
     samples: int = 5
@@ -55,7 +57,8 @@ class EvalOptions:
             "data": list(self.data),
             "model": self.model,
             "settings": json.loads(json.dumps(dict(self.flags), default=str)),
-            "config": _read_config(self.config),
+            "config": _read_config(self.config or data_home() / CONFIG_NAME),
+            "variables": dict(self.variables),
             "seed": self.seed,
             "samples": self.samples,
             "equal_tokens": self.budget_arm,
@@ -146,12 +149,12 @@ async def plan_arms(
     return plans, [notice for notice in notices if notice]
 
 
-def _read_config(file: Path | None) -> str | None:
+def _read_config(file: Path) -> str | None:
     """Return the settings file's text, because a run must not continue with other settings."""
     try:
-        return file.read_text("utf-8") if file else None
+        return file.read_text("utf-8")
     except (OSError, UnicodeDecodeError):
-        return None  # the error is reported when the settings are read
+        return None  # an error of --config is reported when the settings are read
 
 
 def _refuse_unknown_settings(flags: Mapping[str, Any], protocols: Iterable[str]) -> None:
@@ -217,8 +220,9 @@ class EvalRun:
         about: dict[str, Any] = {"item": each.key, "data": each.data, "topic": item.topic}
         about |= {"kind": item.kind, "truth": item.answer, "arm": arm}
         try:
-            with using_tape(self._store.tape(each.key, arm)):
-                outcome = await arm_of(arm)(item, self._context(each, arm))
+            tape = self._store.tape(each.key, arm)
+            with using_tape(tape):
+                outcome = await arm_of(arm)(item, self._context(each, arm, tape))
         except NotApplicable as refused:
             return EvalResult(**about, status="not_applicable", error=str(refused))
         except ModelFailed as failed:
@@ -251,11 +255,12 @@ class EvalRun:
             "rubric_error": found.error,
         }
 
-    def _context(self, each: DataItem, arm: str) -> ArmContext:
+    def _context(self, each: DataItem, arm: str, tape: Tape) -> ArmContext:
         options = self._options
 
         def spent() -> int | None:
-            used = self._store.spent(each.key, arm)
+            # Stored calls of a run that was stopped count when they are asked again.
+            used = self._store.spent(each.key, arm, so_far=tape)
             counts = used["input_tokens"], used["output_tokens"]
             return None if None in counts else sum(counts)
 

@@ -106,7 +106,9 @@ class RunStore:
         """Start a run, or continue a run with the same options."""
         if (self.folder / _RUN).exists():
             self.read()
-            changed = [name for name in options if options[name] != self.options.get(name)]
+            # Runs of older releases lack some options; an empty value means the same.
+            stored = {name: self.options.get(name) or None for name in options}
+            changed = [name for name in options if (options[name] or None) != stored[name]]
             if changed:
                 raise BadInput(
                     f"The folder {self.folder} has a run with other options: "
@@ -150,9 +152,12 @@ class RunStore:
 
         return Tape(known=known, keep=keep)
 
-    def spent(self, item: str, arm: str) -> dict[str, Any]:
-        """Return the cost of all calls for an item, including failed calls."""
-        calls = [each.call for each in self._calls[item, arm]]
+    def spent(self, item: str, arm: str, so_far: Tape | None = None) -> dict[str, Any]:
+        """Return the cost of all calls for an item, or of those that `so_far` has answered."""
+        stored = self._calls[item, arm]
+        calls = [
+            each.call for each in stored if so_far is None or so_far.has_made(CallKey(*each.key))
+        ]
         usage = sum((_usage_of(call) for call in calls), NO_USAGE)
         return {
             "calls": len(calls),

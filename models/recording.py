@@ -77,6 +77,9 @@ class Tape:
         """Count earlier calls, so that equal later calls get new numbers."""
         self._made.update((key.asked, key.messages) for key in made)
 
+    def has_made(self, key: CallKey) -> bool:
+        return key.number < self._made[key.asked, key.messages]
+
     async def wait_until(self, seconds: float, began: float) -> None:
         if self.speed is not None:
             passed = asyncio.get_running_loop().time() - began

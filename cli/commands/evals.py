@@ -1,5 +1,6 @@
 """Options of `contend eval`; actions/evals.py does the work."""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -88,7 +89,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
     """
     with options.loading_note(is_hidden=quiet):
         from contend.cli.actions.evals import run_eval, split_arms
-        from contend.debates.settings_sources import parse_options
+        from contend.debates.settings_sources import parse_options, setting_variables
         from contend.evals.run import EvalOptions
 
     chosen = EvalOptions(
@@ -97,6 +98,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
         model=model,
         flags=parse_options("refine", assignments or [], seat or [], []),
         config=config,
+        variables=setting_variables(os.environ),
         limit=limit,
         seed=seed,
         samples=samples,

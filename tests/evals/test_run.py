@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from contend.evals.arms import ARMS, Plan
+from contend.evals.arms import ARMS, ArmContext, Plan, arm_of
 from contend.evals.items import Item
 from contend.evals.run import DataItem, EvalOptions, EvalRun, check_arms, load_items
 from contend.evals.run_store import EvalResult, RunStore
@@ -196,6 +196,36 @@ async def test_every_arm_gets_the_tokens_of_the_debate(tmp_path: Path) -> None:
     assert refined is not None
     assert budget - 3 * 15 <= refined <= budget
     assert found["c1", "single"].calls == 1
+
+
+@pytest.mark.parametrize("arm", ["self_consistency", "panel_vote", "self_refine"])
+async def test_a_stopped_run_continues_with_the_same_tokens(tmp_path: Path, arm: str) -> None:
+    def cast() -> Cast:
+        says = {name: _says("B") for name in ("ann", "ben", "cyd")}
+        return refining_cast(**says, judge=judging(merge="Answer: B"))
+
+    async def fail_late(sent: Sent) -> None:
+        if len(stopped.sent) == 13 + 10:
+            raise RuntimeError("the model is down")
+
+    arms = ("refine", arm)
+    whole = await _run(tmp_path / "whole", cast(), CHOICE, arms=arms, equal_tokens=True)
+    stopped, again = cast(), cast()
+    stopped.before = fail_late
+    broken = await _run(tmp_path / "part", stopped, CHOICE, arms=arms, equal_tokens=True)
+    assert broken["c1", arm].status == "failed"
+    continued = await _run(tmp_path / "part", again, CHOICE, arms=arms, equal_tokens=True)
+    assert continued["c1", arm].tokens == whole["c1", arm].tokens
+    assert len(again.sent) == whole["c1", arm].calls - 10
+
+
+async def test_a_round_of_refining_that_would_not_fit_is_left_out() -> None:
+    cast = refining_cast(ann=_says("B"))
+    # The draft costs 15 tokens; a round repeats the prompt and the draft, so it may cost 45.
+    context = ArmContext(_plans(), budget=15 + 44, spent=lambda: 15 * len(cast.sent))
+    with cast.on_stage():
+        await arm_of("self_refine")(CHOICE, context)
+    assert len(cast.sent) == 1
 
 
 async def test_open_answers_are_marked_in_both_orders(tmp_path: Path) -> None:

@@ -83,6 +83,22 @@ def test_a_run_does_not_continue_under_another_settings_file(
     assert (refused.code, len(models.calls)) == (2, 1), refused.err
 
 
+def test_a_run_does_not_continue_under_other_variables_or_defaults(
+    contend: Command, models: ModelServer, data: str
+) -> None:
+    assert _run(contend, data, "--limit", "1").code == 0
+    contend.env["CONTEND_RETRY_WAIT"] = "0.02"
+    refused = _run(contend, data, "--limit", "1")
+    assert (refused.code, len(models.calls)) == (2, 1)
+    assert "other options: variables" in refused.err
+    del contend.env["CONTEND_RETRY_WAIT"]
+    contend.home.mkdir(exist_ok=True)
+    (contend.home / "config.yaml").write_text("retry_wait: 0.02\n", "utf-8")
+    refused = _run(contend, data, "--limit", "1")
+    assert (refused.code, len(models.calls)) == (2, 1)
+    assert "other options: config" in refused.err
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [
