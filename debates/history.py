@@ -67,16 +67,16 @@ class HistoryStep:
     answer: Any  # what a person answered at a pause of the next node
 
 
-def compile_graph(protocol: str, saver: BaseCheckpointSaver[Any]) -> Graph:
-    builder = import_module(f"contend.graph.{protocol}").builder
-    compiled: Graph = builder.compile(checkpointer=saver, name=protocol)
-    return compiled
+def graph_of(protocol: str, saver: BaseCheckpointSaver[Any]) -> Graph:
+    """Return a copy of the protocol's graph, because compiling one for each debate takes time."""
+    compiled: Graph = import_module(f"contend.graph.{protocol}").graph
+    return compiled.copy({"checkpointer": saver})
 
 
 @asynccontextmanager
 async def opened_graph(debate: StoredDebate) -> AsyncIterator[Graph]:
     async with checkpointer() as saver:
-        yield compile_graph(debate.protocol, saver)
+        yield graph_of(debate.protocol, saver)
 
 
 async def read_history(

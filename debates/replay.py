@@ -14,7 +14,7 @@ from langgraph.types import Command
 from pydantic_core import to_jsonable_python
 
 from contend.debates.events import Event, Watch
-from contend.debates.history import Graph, HistoryStep, compile_graph, opened_graph, read_history
+from contend.debates.history import Graph, HistoryStep, graph_of, opened_graph, read_history
 from contend.debates.record import StoredDebate
 from contend.debates.repository import Repository
 from contend.debates.spending import Limits, read_limits
@@ -165,7 +165,7 @@ async def at_step(debate: StoredDebate, step: HistoryStep) -> tuple[Graph, Any, 
     config: Any = {"configurable": {"thread_id": debate.id}}
     follows: tuple[str, ...] = ()
     for node in step.nodes:  # of several parallel nodes, only one leads to the next step
-        graph = compile_graph(debate.protocol, InMemorySaver(serde=serializer()))
+        graph = graph_of(debate.protocol, InMemorySaver(serde=serializer()))
         await graph.aupdate_state(config, step.state, as_node=node)
         follows = (await graph.aget_state(config)).next
         if follows == step.next:

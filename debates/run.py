@@ -5,18 +5,17 @@ import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from importlib import import_module
 from typing import Any, cast
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.errors import GraphDrained
-from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import RunControl
 from langgraph.types import Command, StateSnapshot
 
 from contend.debates.events import Announcer, Event, Watch, answer_writer, start_event
 from contend.debates.exports.folder import FolderState, FolderWriter
 from contend.debates.fingerprint import describe_changes, fingerprint_of
+from contend.debates.history import Graph, graph_of
 from contend.debates.leases import LEASE, Lease, LeaseLost
 from contend.debates.record import StoredDebate
 from contend.debates.recordings import load_recording
@@ -49,8 +48,6 @@ from contend.models.recording import CallKey, RecordedCall, Tape, using_tape
 from contend.nodes.judge_continue import human_turn
 from contend.nodes.record import build_record
 from contend.nodes.timing import start_clock
-
-Graph = CompiledStateGraph[Any, Any, Any, Any]
 
 _How = Callable[[Callable[[], Awaitable[None]]], Coroutine[Any, Any, None]]
 
@@ -88,8 +85,7 @@ async def run_debate(
                 current = current.model_copy(update={"settings": changed})
             stored = await asyncio.to_thread(records.journal.last_seq, debate.id)
             current = current.model_copy(update={"last_seq": max(current.last_seq, stored)})
-            builder = import_module(f"contend.graph.{current.protocol}").builder
-            graph: Graph = builder.compile(checkpointer=saver, name=current.protocol)
+            graph = graph_of(current.protocol, saver)
             run = _Run(records, lease, current, graph, watch, control)
             await asyncio.to_thread(load_recording, records, current, run.tape)
             if rate_again:

@@ -10,7 +10,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from contend.debates.forecasts import PROTOCOL as FORECAST
 from contend.debates.forecasts import plain_request
-from contend.debates.history import compile_graph
+from contend.debates.history import graph_of
 from contend.evals.grading import Grade, grade, grade_answer, grade_probability, question_text
 from contend.evals.items import Item
 from contend.evals.run_store import ArmDraft
@@ -238,7 +238,7 @@ async def _debate(arm: str, item: Item, context: ArmContext) -> ArmOutcome:
 async def _run_in_memory(name: str, item: Item, plan: Plan) -> DebateState:
     """Run a debate without a database, because the eval run records the calls."""
     protocol, debate_id = plan.settings.protocol, str(uuid5(NAMESPACE_URL, name))
-    graph = compile_graph(protocol, InMemorySaver(serde=serializer()))
+    graph = graph_of(protocol, InMemorySaver(serde=serializer()))
     given: DebateState = {"question": question_text(item), "seats": plan.seats}
     if protocol == FORECAST:
         request = plain_request(item.question, _outcomes(item), None)

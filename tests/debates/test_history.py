@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
-from contend.debates.history import compile_graph, read_history
+from contend.debates.history import graph_of, read_history
 from contend.graph.checkpoints.saver import serializer
 from tests.support.states import rounds
 
@@ -14,7 +14,7 @@ async def test_no_checkpoint_is_read_again_for_a_later_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     saver = InMemorySaver(serde=serializer())
-    graph = compile_graph("adversarial", saver)
+    graph = graph_of("adversarial", saver)
     config: Any = {"configurable": {"thread_id": "a"}}
     turns = rounds(3)
     for turn in turns:
