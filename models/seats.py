@@ -99,7 +99,7 @@ async def _choose_judge(seats: list[Seat], settings: DebateSettings) -> tuple[li
     if parse_spec(judge.model).provider == "embedded":  # the warning above the answer covers this
         return seats, ""
     return seats, (
-        f"The judge is the same model as {', '.join(sharing)}; choose another with "
+        f"The judge uses the same model as {', '.join(sharing)}; choose another with "
         f"{settings.how_to_name(judge)}."
     )
 

@@ -93,7 +93,7 @@ def _score_fact(record: Mapping[str, Any]) -> str:
     }
     sharing = " and ".join(called.get(seat, seat) for seat in rated["judge_shares_model_with"])
     caution = ", so treat the score with caution"
-    shared = f"; the judge is the same model as {sharing}{caution}" if sharing else ""
+    shared = f"; the judge uses the same model as {sharing}{caution}" if sharing else ""
     wrote = "; the judge wrote the answer itself" if rated["judge_wrote_answer"] else ""
     score = f"{rated['score']:g} of 10 ({wording.rating_words(rated)})"
     return f"{score} by {rated['judge_model']}{shared}{wrote}"

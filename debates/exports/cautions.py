@@ -69,6 +69,6 @@ def _judge_words(seats: Sequence[Data]) -> str:
     if not sharing:
         return ""
     return (
-        f"The judge is the same model as {wording.listed(sharing)}, "
+        f"The judge uses the same model as {wording.listed(sharing)}, "
         "so treat its judgement with caution."
     )

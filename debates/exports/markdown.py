@@ -175,7 +175,7 @@ def _score(record: Mapping[str, Any]) -> Iterable[str]:
         ratings = wording.rating_words(rated)
         yield f"**{rated['score']:g} of 10** by {rated['judge_model']}: {ratings}."
         if sharing := ", ".join(rated["judge_shares_model_with"]):
-            yield f"The judge is the same model as: {sharing}."
+            yield f"The judge uses the same model as: {sharing}."
         if rated["judge_wrote_answer"]:
             yield "The judge wrote the answer itself."
         yield rated["justification"]

@@ -66,13 +66,15 @@ export async function deleteWithConfirmation(id, question, report) {
   return true;
 }
 
-/** Return a row of buttons that rate an answer from 1 to 10. */
-export function ratingControl(id, rating, report) {
+/** Return a row of buttons that rate an answer from 1 to 10, with `show(stored)`; what is chosen here is newer than what is stored. */
+export function createRating(id, report) {
+  let chosen = null;
   const group = el("div.rating", { role: "group", "aria-label": "Your rating" }, el("span.rating-label", "Your rating"));
   const choose = async (number) => {
     try {
       await rateDebate(id, number);
-      draw(number);
+      chosen = number;
+      draw(chosen);
       announce(`Rated ${number} of 10`);
     } catch (error) {
       report(error);
@@ -86,6 +88,5 @@ export function ratingControl(id, rating, report) {
     });
   }
   group.append(...buttons, hiddenText("out of 10"));
-  draw(rating ?? null);
-  return group;
+  return { node: group, show: (stored) => draw(chosen ?? stored ?? null) };
 }

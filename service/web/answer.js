@@ -1,6 +1,6 @@
 // The answer on top of a debate: it streams like a turn, and ends with why the debate stopped.
 
-import { ratingControl } from "./actions.js";
+import { createRating } from "./actions.js";
 import { resolveForecast } from "./api.js";
 import { cautionsOf, seatOf } from "./debate-state.js";
 import { button, el, patchBlocks, show } from "./dom.js";
@@ -18,6 +18,8 @@ export function createAnswer(state, detail, report) {
   const node = el("div", { id: "answer" });
   let resets = 0;
   let shownHtml = null;
+  let shownFoot = null;
+  const rating = createRating(state.id, report);
 
   function update() {
     const { answer } = state;
@@ -28,7 +30,16 @@ export function createAnswer(state, detail, report) {
     drawBody(answer);
     show(head, headOf(state, answer));
     show(cautions, cautionsOf(state).map((text) => el("p.notice", { role: "note" }, `⚠ ${text}`)));
-    show(foot, stopWords(state), state.status === "done" && ratingControl(state.id, detail.user_rating, report), resolution(state, detail, report, update));
+    drawFoot();
+  }
+
+  /** Draw the foot if it changes; a button that is replaced under the pointer would miss the click. */
+  function drawFoot() {
+    rating.show(detail.user_rating);
+    const wanted = JSON.stringify([state.stop, state.status, detail.resolution, detail.due]);
+    if (wanted === shownFoot) return;
+    shownFoot = wanted;
+    show(foot, stopWords(state), state.status === "done" && rating.node, resolution(state, detail, report, update));
   }
 
   function drawBody(answer) {

@@ -126,7 +126,7 @@ class AskForm {
     try {
       const found = await getEstimate({ question, protocol, preset, model, settings });
       if (number !== this.estimateNumber) return undefined;
-      return show(this.estimateLine, estimateWords(found), el("span.muted", ` ${found.notice || (model || preset ? "" : this.models.notice) || ""}`));
+      return show(this.estimateLine, `${estimateWords(found)}. `, el("span.muted", `${found.notice || (model || preset ? "" : this.models.notice) || ""}`));
     } catch (error) {
       if (number !== this.estimateNumber) return undefined;
       const rest = this.settings.showProblems(problemsOf(error));

@@ -220,6 +220,7 @@ function trackPoint(state, point, turn) {
 }
 
 const NOT_DEBATING = new Set(["judge", "synthesizer", "moderator", "fact_checker"]);
+const NAMES = new Intl.ListFormat("en-GB");
 const MISSING = new Set(["failed", "sat_out", "kept_previous", "generic_feedback", "judge_silent", "not_merged"]);
 
 /** Return what a reader must know before the answer: open critical objections, missing turns, a judge that also debates. */
@@ -233,7 +234,7 @@ export function cautionsOf(state) {
   return [
     open.length && `${open.length} critical objection${open.length === 1 ? " is" : "s are"} still open: ${open.join(", ")}.`,
     who.length && `Turns are missing or were replaced: ${who.join(", ")}.`,
-    sharing.length && `The judge is the same model as ${sharing.join(", ")}, so treat its judgement with caution.`,
+    sharing.length && `The judge uses the same model as ${NAMES.format(sharing)}, so treat its judgement with caution.`,
   ].filter(Boolean);
 }
 

@@ -72,8 +72,8 @@ class DebateView {
     this.title = el("h1.question", { tabindex: "-1" }, title || state.question);
     this.orderButton = button("", () => this.switchOrder(), { class: "link" });
     this.followButton = button("", () => this.goToNewest(), { class: "follow-button", hidden: true });
-    this.asideSwitch = button("What is decided", () => this.toggleAside(), { class: "button aside-switch", "aria-expanded": "false", "aria-controls": "decided" });
-    this.aside = el("aside.decided", { id: "decided", "aria-label": "What is decided" });
+    this.asideSwitch = button("Details", () => this.toggleAside(), { class: "button aside-switch", "aria-expanded": "false", "aria-controls": "decided" });
+    this.aside = el("aside.decided", { id: "decided", "aria-label": "Details" });
     show(this.view,
       el("div.debate-head", this.title, title && el("p.muted", state.question), this.head.nodes, place("controls", { role: "group", "aria-label": "Debate" })),
       el("div.debate",
@@ -350,7 +350,7 @@ class DebateView {
   toggleAside() {
     const isOpen = this.view.classList.toggle("aside-open");
     this.asideSwitch.setAttribute("aria-expanded", String(isOpen));
-    show(this.asideSwitch, isOpen ? "Back to the transcript" : "What is decided");
+    show(this.asideSwitch, isOpen ? "Back to the transcript" : "Details");
   }
 
   closeAside() {

@@ -1,4 +1,4 @@
-// What is decided so far: the panels beside the transcript. Each is drawn anew when its part changes.
+// The panels beside the transcript. Each is drawn anew when its part changes.
 
 import { bar, forecastChart, legend } from "./charts.js";
 import { el, show } from "./dom.js";

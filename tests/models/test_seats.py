@@ -52,7 +52,7 @@ async def test_a_judge_ollama_lacks_shares_a_model_and_the_notice_says_so(
     models, notice = await seated()
     assert models[3] == "ollama:qwen3:32b"
     assert notice.endswith(
-        "The judge is the same model as Proposer; choose another with "
+        "The judge uses the same model as Proposer; choose another with "
         "--set judge_model=PROVIDER:NAME."
     )
 
@@ -68,7 +68,7 @@ async def test_an_unnamed_judge_gets_a_model_that_no_debater_uses(server: ModelS
     server.models = [*OLLAMA, "gemma3:27b", embedding, small, huge]
     plan = await choose_seats(ForumSettings())
     assert plan.seats[3].model == "ollama:gemma3:27b"
-    assert "The judge is the same model as Debater 3; choose another with" in plan.notice
+    assert "The judge uses the same model as Debater 3; choose another with" in plan.notice
     server.models = ["gemma3:latest", "qwen3:32b"]
     pair = [{"name": "A", "model": "gemma3"}, {"name": "B", "model": "qwen3:32b"}]
     tagged = {"seats": pair, "judge_mode": "self_convergence"}

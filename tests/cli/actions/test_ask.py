@@ -86,7 +86,7 @@ def test_events_are_one_per_line_in_order(contend: Command) -> None:
 def test_quiet_prints_the_answer_alone(contend: Command) -> None:
     ended = contend.ask("--quiet")
     assert (ended.code, ended.out) == (0, f"{ANSWER}\n")
-    assert ended.err.startswith("Caution: The judge is the same model as Proposer and Skeptic")
+    assert ended.err.startswith("Caution: The judge uses the same model as Proposer and Skeptic")
 
 
 def test_question_from_stdin_reaches_the_model_as_written(

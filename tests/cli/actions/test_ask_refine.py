@@ -34,7 +34,7 @@ def test_the_whole_debate_is_shown(contend: Command, models: ModelServer) -> Non
         "Judge · openai:m\n  # Answer\n\n  Keep the monolith 🧱",
         "─ Done ─",
         "after 2 rounds: all rounds were used",
-        "the judge is the same model as Ann, so treat the score with caution; "
+        "the judge uses the same model as Ann, so treat the score with caution; "
         "the judge wrote the answer itself",
     ]
     out = re.sub(r"\n {9}", " ", ended.out)

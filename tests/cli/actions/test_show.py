@@ -81,7 +81,7 @@ def test_a_debate_begins_with_what_it_came_to(contend: Command) -> None:
     shown = contend.here("show", record["id"], COLUMNS="100").out
     expected = [
         "─ In short ─",
-        "⚠ The judge is the same model as Proposer and Skeptic",
+        "⚠ The judge uses the same model as Proposer and Skeptic",
         "│ Keep the monolith 🧱, and draw the boundaries inside it first.",
         "Open       no objection",
         "Score      7.65 of 10 by openai:m",

@@ -156,6 +156,6 @@ def test_a_quiet_answer_comes_after_a_warning_on_stderr(contend: Command) -> Non
     ended = contend.ask_here("--quiet")
     assert ended.out.startswith("# Answer")
     assert ended.err == (
-        "Caution: The judge is the same model as Proposer and Skeptic, "
+        "Caution: The judge uses the same model as Proposer and Skeptic, "
         "so treat its judgement with caution.\n"
     )

@@ -1,6 +1,7 @@
 """The page in a real browser: every protocol, pausing, and reading in peace."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
@@ -145,6 +146,32 @@ def test_a_debate_is_paused_reloaded_resumed_rated_exported_and_deleted(
         page.click("dialog button:has-text('Delete')")
         page.wait_for_selector("text=There are no debates yet.")
         assert browser.errors == []
+
+
+def test_a_rating_outlives_a_record_that_was_loaded_before_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gate, loads = Event(), []
+    with (
+        serve_page(held(debaters(), gate), monkeypatch) as address,
+        open_browser(address) as browser,
+    ):
+        page = browser.open()
+        fill_in(page, "adversarial", QUESTION)
+        start(page)
+        page.wait_for_selector(".pill-running")
+        record = re.compile("/api/v1/debates/[0-9a-f-]{36}$")
+        page.route(record, lambda route: loads.append((route, route.fetch())))
+        with page.expect_request(record):
+            gate.set()
+        eight = page.wait_for_selector("[aria-label='Your rating'] button:text-is('8')")
+        eight.click()
+        page.wait_for_selector("[aria-pressed=true]:text-is('8')")
+        for route, response in loads:
+            route.fulfill(json={**response.json(), "title": "The monolith"})
+        page.wait_for_function("() => document.title.includes('The monolith')")
+        assert eight.get_attribute("aria-pressed") == "true"
+        assert eight.evaluate("button => button.isConnected"), "a click must not get lost"
 
 
 def test_a_person_takes_a_seat_on_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
