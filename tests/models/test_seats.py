@@ -131,8 +131,8 @@ async def test_named_models_are_kept_and_shared_out() -> None:
     models, notice = await seated(skeptic_model="openai:m1")
     assert set(models) == {"openai:m1"}
     assert notice == (
-        "No model chosen for Proposer, Synthesizer, Judge; using openai:m1. The judge uses the same "
-        "model as Proposer, Skeptic; choose another with --set judge_model=PROVIDER:NAME."
+        "No model chosen for Proposer, Synthesizer, Judge; using openai:m1. The judge uses the "
+        "same model as Proposer, Skeptic; choose another with --set judge_model=PROVIDER:NAME."
     )
 
 
