@@ -15,7 +15,7 @@ from langgraph.types import Command, StateSnapshot
 from contend.debates.events import Announcer, Event, Watch, answer_writer, start_event
 from contend.debates.exports.folder import FolderState, FolderWriter
 from contend.debates.fingerprint import describe_changes, fingerprint_of
-from contend.debates.history import Graph, graph_of
+from contend.debates.history import Graph, graph_of, write_state
 from contend.debates.leases import LEASE, Lease, LeaseLost
 from contend.debates.record import StoredDebate
 from contend.debates.recordings import load_recording
@@ -191,7 +191,7 @@ class _Run:
         snapshot = await self.graph.aget_state(self.config)
         if "final_answer" not in snapshot.values:
             raise BadInput(f"The checkpoints of debate {self.debate.id[:8]} are missing.")
-        await self.graph.aupdate_state(self.config, {}, as_node="synthesize")
+        await write_state(self.graph, self.config, {}, "synthesize")
 
     async def _input(self, remark: Remark) -> DebateState | Command[Any] | None:
         """Return the graph's input: the question, the answer to an interrupt, or an update."""

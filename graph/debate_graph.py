@@ -88,6 +88,10 @@ class CompiledDebate(CompiledStateGraph[Any, Any, Any, Any]):
             async for part in parts:
                 yield part
 
+    async def abulk_update_state(self, config: Any, supersteps: Any) -> Any:
+        async with runners.holding(self, config):
+            return await super().abulk_update_state(config, supersteps)
+
     async def _check_input(self, given: Any, config: Any) -> None:
         if isinstance(given, Command):
             _checked(given._update_as_tuples(), self.channels)
