@@ -30,7 +30,7 @@ async def adopt_threads(records: Repository, threads: Sequence[UnreadThread]) ->
         for each in threads:
             try:
                 await _adopt_thread(records, graph_of(each.protocol, saver), each)
-            except UNREADABLE as error:
+            except (*UNREADABLE, LookupError) as error:
                 why = scrub(f"{type(error).__name__}: {error}")
                 _log.warning("Thread %s cannot be read as a debate: %s", each.id, why)
 

@@ -190,6 +190,21 @@ async def test_a_debate_has_one_runner(server: DevServer, models: ModelServer) -
     records.close()
 
 
+async def test_an_edit_is_refused_while_another_process_runs_the_debate(server: DevServer) -> None:
+    async with server.client() as client:
+        thread = await begin(client)
+        before = await client.threads.get_state(thread)
+        lease = records_of(server).acquire(thread)
+        try:
+            with pytest.raises(BadRequestError, match="is being run by another process"):
+                await client.threads.update_state(thread, {"finish": True})
+        finally:
+            lease.release()
+        assert await client.threads.get_state(thread) == before
+        await client.threads.update_state(thread, {"finish": True})
+        assert (await state_of(client, thread))["finish"] is True
+
+
 async def test_runs_of_one_thread_follow_or_interrupt_each_other(
     server: DevServer, models: ModelServer
 ) -> None:
