@@ -155,7 +155,7 @@ async def _fill(
     hurried = _hurry(node_runtime, seat, seconds, "total_timeout")
     try:
         async with asyncio.timeout(seconds):
-            filled = await fill_form(state, hurried, seat, prompt.messages, schema)
+            filled = await fill_form(state, hurried, seat, prompt.messages, schema, about.id)
     except TimeoutError:
         filled = {**nothing, "usage": Usage(), "seconds": seconds}
     return {**filled, "called": True}
