@@ -53,6 +53,9 @@ PLAIN_BATCHES = {
 }
 
 
+PROJECT = "0b7a1f0e-0000-4000-8000-000000000009"
+
+
 class LangSmith(ThreadingHTTPServer):
     """Takes whatever is sent."""
 
@@ -63,7 +66,14 @@ class LangSmith(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
-        self._answer({"version": "0.1", "batch_ingest_config": PLAIN_BATCHES})
+        project = {"id": PROJECT, "tenant_id": PROJECT, "reference_dataset_id": None}
+        projects = [project] if self.path.startswith("/sessions") else None
+        info = {"version": "0.1", "batch_ingest_config": PLAIN_BATCHES}
+        self._answer(
+            [{"id": PROJECT, "tenant_id": PROJECT, "reference_dataset_id": None}]
+            if projects
+            else info
+        )
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
