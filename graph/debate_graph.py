@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
-from typing import Any
+from typing import Any, cast
 
 from langgraph.channels.base import BaseChannel
 from langgraph.graph import StateGraph
@@ -16,6 +16,7 @@ from contend.graph.channels import CheckedDelta, CheckedList, CheckedValue, Grap
 from contend.graph.contract import DebateOutput, QuestionInput
 from contend.graph.errors import BadInput
 from contend.graph.settings import DebateSettings
+from contend.graph.settings_form import MODEL_OF_ALL, settings_form
 from contend.graph.state import is_begun
 from contend.nodes.own_settings import in_own_settings
 from contend.nodes.retrieve import SECOND_QUESTION
@@ -72,6 +73,15 @@ def _check(channel: BaseChannel[Any, Any, Any] | None, value: Any) -> Any:
     return channel.check(value) if isinstance(channel, _Checking) else value
 
 
+def _with_every_seat(context: Any, settings: Any) -> Any:
+    """Give the one model of a client to every seat that the client does not name."""
+    if not isinstance(context, dict) or MODEL_OF_ALL not in context:
+        return context
+    named = {name: value for name, value in context.items() if name != MODEL_OF_ALL}
+    model = context[MODEL_OF_ALL]
+    return {**settings.of_one_model(model), **named} if model else named
+
+
 class CompiledDebate(CompiledStateGraph[Any, Any, Any, Any]):
     """Refuses what cannot be run before a checkpoint is written."""
 
@@ -79,9 +89,13 @@ class CompiledDebate(CompiledStateGraph[Any, Any, Any, Any]):
         # Only what clients are shown: our own callers get the whole state.
         return TypeAdapter(DebateOutput).json_schema()
 
+    def get_context_jsonschema(self) -> dict[str, Any]:
+        return settings_form(cast("type[DebateSettings]", self.context_schema))
+
     async def astream(self, *given: Any, **options: Any) -> AsyncGenerator[Any]:
         entering, config, *_ = (*given, None, None)
         entering, config = options.get("input", entering), options.get("config", config)
+        options["context"] = _with_every_seat(options.get("context"), self.context_schema)
         await self._check_input(entering, config)
         parts: Any = super().astream(*given, **options)
         async with runners.holding(self, config), aclosing(parts):
