@@ -16,7 +16,7 @@ def push_words(words: str, message_id: str, speaker: str) -> None:
     if not words or _NAMESPACE not in about or not config["callbacks"]:
         return
     node = about[_NAMESPACE].partition(":")[0]
-    shown = {**config, "metadata": {**about, _NODE: node}}
-    chunk = AIMessageChunk(words, id=message_id, name=speaker)
+    shown: Any = {**config, "metadata": {**about, _NODE: node}}
+    chunk = AIMessageChunk(content=words, id=message_id, name=speaker)
     with set_config_context(shown) as context:
         context.run(push_message, chunk, state_key=None)

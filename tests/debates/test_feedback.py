@@ -35,6 +35,11 @@ def test_a_trace_has_the_debates_id_and_its_scores_as_feedback(tmp_path: Path) -
     assert scores == {"auto_score": (debate, 0.765), "user_rating": (debate, 0.8)}
 
 
+def _forget_environment() -> None:
+    forget: Any = get_env_var
+    forget.cache_clear()
+
+
 def _break_langsmith(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(**_: Any) -> None:
         raise OSError("nobody is there")
@@ -47,9 +52,9 @@ def test_a_rating_without_langsmith_is_no_error(
     is_on: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("LANGSMITH_TRACING", str(is_on).lower())
-    get_env_var.cache_clear()
+    _forget_environment()
     _break_langsmith(monkeypatch)
     with caplog.at_level(logging.WARNING):
         send_rating(DEBATE, 8)
-    get_env_var.cache_clear()
+    _forget_environment()
     assert ("nobody is there" in caplog.text) is is_on

@@ -99,6 +99,11 @@ async def checkpoint_before(client: LangGraphClient, thread: str, node: str) -> 
     return next(step for step in await history(client, thread) if step["next"] == [node])
 
 
+async def copy_of(client: LangGraphClient, thread: str) -> str:
+    copy: Any = client.threads.copy  # declared to return nothing
+    return str((await copy(thread))["thread_id"])
+
+
 async def places(server: DevServer, thread: str) -> list[str]:
     steps = (await contend(server, "history", thread, "--json")).json
     return [f"{step['round']}:{'+'.join(step['nodes']) or 'edited'}" for step in steps]
@@ -139,18 +144,18 @@ async def test_a_copied_thread_is_in_the_family_of_its_original(
     async with server.client() as client:
         thread = (await client.threads.create())["thread_id"]
         asked = await run(client, thread, input=QUESTION, context=CONTEXT)
-        copy = (await client.threads.copy(thread))["thread_id"]  # type: ignore[index,unused-ignore]
-        untouched = (await client.threads.copy(thread))["thread_id"]  # type: ignore[index,unused-ignore]
+        copy = await copy_of(client, thread)
+        untouched = await copy_of(client, thread)
         earlier = await checkpoint_before(client, copy, "judge_continue")
         calls = len(models.calls)
         done = await run(client, copy, input=None, checkpoint=earlier["checkpoint"])
         assert len(models.calls) - calls == 4
         assert done["turns"][:2] == asked["turns"][:2]
-        second = (await client.threads.copy(copy))["thread_id"]  # type: ignore[index,unused-ignore]
+        second = await copy_of(client, copy)
         await client.threads.update_state(second, {"finish": True}, as_node="propose")
     family = (await contend(server, "tree", second, "--json")).json
     found = {each["id"]: each for each in family["forks"]}
-    assert (family["id"], found.keys()) == (thread, {copy, untouched})
+    assert (family["id"], {*found}) == (thread, {copy, untouched})
     assert found[copy]["forked_at"] == "1:critique"
     assert found[untouched]["forked_at"] == "2:store"
     assert [each["id"] for each in found[copy]["forks"]] == [second]
