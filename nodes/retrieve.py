@@ -26,6 +26,11 @@ SECOND_QUESTION = (
     "This thread already holds a debate. Start a new thread for a new question, or leave the input "
     "empty to continue this one."
 )
+# Not opened in the same thread, whose record would lose the first answer with its score and cost.
+AFTER_THE_END = (
+    "This thread holds a finished debate, whose record keeps one answer. Ask for another round in "
+    "a fork of it (POST /api/v1/debates/ID/forks with another_round and say), or start a new thread."
+)
 _SEATS = TypeAdapter(list[Seat])
 _DOCUMENTS = TypeAdapter(list[Document])
 _IMAGES = TypeAdapter(list[Image])

@@ -161,3 +161,25 @@ async def test_a_copied_thread_is_in_the_family_of_its_original(
     assert [each["id"] for each in found[copy]["forks"]] == [second]
     shown = (await contend(server, "show", copy, "--json")).json
     assert [turn["id"] for turn in shown["turns"]] == [turn["id"] for turn in done["turns"]]
+
+
+async def test_a_second_question_after_the_end_is_asked_in_a_fork(
+    server: DevServer, models: ModelServer
+) -> None:
+    async with server.client() as client:
+        thread = (await client.threads.create())["thread_id"]
+        asked = await run(client, thread, input=QUESTION, context=CONTEXT)
+        before = (await client.threads.get_state(thread))["checkpoint"]
+        calls = len(models.calls)
+        with pytest.raises(Exception, match=r"BadInput: .*forks with another_round"):
+            await run(client, thread, input={"question": "And the database?"})
+        assert (await client.threads.get_state(thread))["checkpoint"] == before
+        assert len(models.calls) == calls
+        again = {"another_round": True, "say": "And the database?"}
+        fork = await finish(client, await client.http.post(f"{API}/{thread}/forks", json=again))
+        (first, *_, last) = await history(client, fork)
+    assert "And the database?" in models.calls[calls].request.text
+    assert [turn["round"] for turn in first["values"]["turns"][:-1]] == [1, 1, 2, 2]
+    assert last["values"]["round"] == 3
+    shown = (await contend(server, "show", thread, "--json")).json
+    assert shown["final_answer"] == asked["final_answer"]
