@@ -73,11 +73,11 @@ def existing(reference: str) -> Iterator[tuple[Repository, StoredDebate]]:
             'Start one with: contend ask "..."'
         )
     with records() as opened:
-        adopt_new_threads(opened)
+        adopt_if_any(opened)
         yield opened, opened.find(reference)
 
 
-def adopt_new_threads(opened: Repository) -> None:
+def adopt_if_any(opened: Repository) -> None:
     """Make debates of threads that other programs ran on this database."""
     threads = opened.threads.unread()
     if threads:

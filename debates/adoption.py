@@ -24,6 +24,12 @@ from contend.models.seats import is_demonstration
 _log = logging.getLogger("contend.debates")
 
 
+async def adopt_new_threads(records: Repository) -> None:
+    threads = await asyncio.to_thread(records.threads.unread)
+    if threads:
+        await adopt_threads(records, threads)
+
+
 async def adopt_threads(records: Repository, threads: Sequence[UnreadThread]) -> None:
     """Write the records of these threads as their checkpoints are now."""
     async with checkpointer() as saver:

@@ -28,8 +28,8 @@ SECOND_QUESTION = (
 )
 # Not opened in the same thread, whose record would lose the first answer with its score and cost.
 AFTER_THE_END = (
-    "This thread holds a finished debate, whose record keeps one answer. Start a new thread, or ask "
-    "for another round in a fork: POST /api/v1/debates/ID/forks with another_round and say."
+    "This thread holds a finished debate, whose record keeps one answer. Start a new thread, or "
+    "ask for another round in a fork: POST /api/v1/debates/ID/forks with another_round and say."
 )
 _SEATS = TypeAdapter(list[Seat])
 _DOCUMENTS = TypeAdapter(list[Document])
