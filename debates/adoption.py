@@ -45,6 +45,8 @@ async def _adopt_thread(records: Repository, graph: Graph, thread: UnreadThread)
     begun = (await read_history(graph, thread.id))[0].at
     snapshot = await graph.aget_state(_config(thread.id))
     state = _with_settings(thread.protocol, cast("DebateState", snapshot.values))
+    if "retrieval" not in state:  # it waits for what a debate needs to begin
+        return
     about = records, thread.protocol, thread.id, state, thread.ran_on
     await asyncio.to_thread(adopt, *about)
     await write_origin_of_copy(records, graph, thread.id)

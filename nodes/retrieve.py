@@ -45,7 +45,7 @@ async def retrieve(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     state = {**state, **derived}
     strategy.check_input(state)
     attachments = _attachments(state)
-    seats = await _seats(state | attachments, runtime.context, question)
+    seats = await find_seats(state | attachments, runtime.context, question)
     retrieval, notice, trouble = await _search(question, runtime.context, seats)
     degraded = [report_problem(runtime, None, None, "no_templates", why) for why in trouble]
     _send_event(runtime, retrieval, notice)
@@ -120,7 +120,7 @@ def _attachments(state: DebateState) -> DebateState:
     return attachments
 
 
-async def _seats(state: DebateState, settings: DebateSettings, question: str) -> list[Seat]:
+async def find_seats(state: DebateState, settings: DebateSettings, question: str) -> list[Seat]:
     given: Any = state.get("seats")
     if given and is_taping():  # our own runner has checked its seats
         return list(given)

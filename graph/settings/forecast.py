@@ -28,6 +28,7 @@ class ForecastSettings(DebateSettings):
     use_when = "You want probabilities for what will happen."
     used_by = MappingProxyType(
         {
+            "find_outcomes": ("judge",),
             "propose": (
                 "optimist",
                 "pessimist",
