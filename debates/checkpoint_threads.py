@@ -57,6 +57,12 @@ class CheckpointThreads:
 
     def unread(self) -> list[UnreadThread]:
         """Return other programs' threads that have no record, or went on since it was written."""
+        try:
+            return self._find_unread()
+        except sa.exc.DatabaseError:  # a command that needs the damaged part reports it
+            return []
+
+    def _find_unread(self) -> list[UnreadThread]:
         with self._engine.connect() as connection:
             if not sa.inspect(connection).has_table(_checkpoints.name):
                 return []
