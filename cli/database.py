@@ -1,5 +1,6 @@
 """Opens the database for a command."""
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -72,4 +73,14 @@ def existing(reference: str) -> Iterator[tuple[Repository, StoredDebate]]:
             'Start one with: contend ask "..."'
         )
     with records() as opened:
+        adopt_if_any(opened)
         yield opened, opened.find(reference)
+
+
+def adopt_if_any(opened: Repository) -> None:
+    """Make debates of threads that other programs ran on this database."""
+    threads = opened.threads.unread()
+    if threads:
+        from contend.debates.adoption import adopt_threads  # slow to import, and rarely needed
+
+        asyncio.run(adopt_threads(opened, threads))

@@ -1,18 +1,16 @@
 """Reads forecast requests, records which outcomes came true, and scores forecasts."""
 
 import json
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from datetime import UTC, date, datetime
+from datetime import date
 from statistics import fmean
-from typing import Annotated, Any
+from typing import Any
 from uuid import uuid4
 
-from langchain_core.messages import HumanMessage
-from pydantic import BaseModel, Field, StringConstraints, ValidationError
+from pydantic import ValidationError
 
 from contend.debates.loading import Report, skip_silently
 from contend.debates.record import StoredDebate
@@ -21,7 +19,7 @@ from contend.graph.errors import BadInput, DamagedDebate
 from contend.graph.forecast_contract import request as contract
 from contend.graph.forecast_contract.request import DebateRequest, PredictionTask
 from contend.graph.forecast_contract.result import DebateResult
-from contend.graph.forecast_contract.terms import MAX_REQUEST_BYTES, OUTCOME_ID
+from contend.graph.forecast_contract.terms import MAX_REQUEST_BYTES
 from contend.graph.readings import VerdictReading
 from contend.graph.settings import DebateSettings
 from contend.graph.state import turns_of
@@ -30,11 +28,9 @@ from contend.models.budget import Amount, CallBudget, Ledger, using_ledger
 from contend.models.calls import extract
 from contend.models.providers.registry import open_models
 from contend.models.retries import Listener
-from contend.models.seats import is_small
 from contend.nodes.forecast import numbers
 from contend.nodes.forecast.arguments import kept_arguments, stated_in
-from contend.nodes.prompting.values import fence_mark
-from contend.prompts import fence, render
+from contend.nodes.forecast.outcomes import ProposedOutcomes, outcome_slug, outcomes_prompt
 
 PROTOCOL = "forecast"
 POOLS = ("contract", "linear", "log_odds", "extremised")
@@ -104,26 +100,10 @@ def parse_outcomes(given: Iterable[str]) -> list[dict[str, str]]:
             raise BadInput(
                 f"The outcome '{text}' is not in the form ID: LABEL, such as yes: It wins."
             )
-        outcomes.append({"id": _slug(name, number), "label": (label or name).strip()})
+        outcomes.append({"id": outcome_slug(name, number), "label": (label or name).strip()})
     if len(outcomes) == 1:
         raise BadInput("A forecast needs at least two outcomes; only one was given.")
     return outcomes
-
-
-def _slug(name: str, number: int) -> str:
-    slug = re.sub(r"[^A-Za-z0-9_.-]+", "-", name.strip()).lstrip("-._").rstrip("-.")
-    return slug if re.fullmatch(OUTCOME_ID, slug) else f"o{number}"
-
-
-class _ProposedOutcome(BaseModel):
-    id: Annotated[str, StringConstraints(max_length=30)]
-    label: Annotated[str, StringConstraints(max_length=80)]
-    description: Annotated[str, StringConstraints(max_length=200)]
-
-
-class _ProposedOutcomes(BaseModel):
-    outcomes: Annotated[list[_ProposedOutcome], Field(min_length=2, max_length=5)]
-    due: str | None = None
 
 
 @dataclass(frozen=True)
@@ -139,41 +119,25 @@ async def propose_outcomes(
     question: str, seats: Sequence[Seat], settings: DebateSettings
 ) -> Proposal:
     judge = next(seat for seat in seats if seat.role == "judge")
-    small = "small/" if is_small([judge]) else ""
-    mark = fence_mark(str(uuid4()))
-    values = {
-        "question": lambda: question if small else fence("question", question, mark),
-        "data_short": lambda: render("forecast/data", {"mark": lambda: mark}),
-        "today": lambda: datetime.now(UTC).date().isoformat(),
-    }
-    messages = [HumanMessage(render(f"forecast/{small}outcomes", values))]
+    mark = str(uuid4())
+    messages = outcomes_prompt(question, judge)
     ledger, listener = Ledger(), Listener(budget=CallBudget(debate=mark))
     async with open_models():
         with using_ledger(mark, ledger):
-            answered = await extract(judge, list(messages), _ProposedOutcomes, settings, listener)
+            answered = await extract(judge, messages, ProposedOutcomes, settings, listener)
     block = answered.result.block
     if block is None:
         raise BadInput(_UNUSABLE)
-    outcomes = [
-        each.model_dump() | {"id": _slug(each.id, number)}
-        for number, each in enumerate(block.outcomes, 1)
-    ]
+    outcomes = block.named
     try:
         plain_request(question, outcomes, None)
     except BadInput as unusable:
         raise BadInput(_UNUSABLE) from unusable
     usage = answered.result.usage or NO_USAGE
-    return Proposal(outcomes, _day(block.due), answered.model, usage, ledger.spent)
+    return Proposal(outcomes, block.day, answered.model, usage, ledger.spent)
 
 
 _UNUSABLE = 'The model proposed no usable outcomes. Give them with --outcome "ID: LABEL".'
-
-
-def _day(text: str | None) -> date | None:
-    try:
-        return date.fromisoformat(text or "")
-    except ValueError:
-        return None
 
 
 # --- resolving ---

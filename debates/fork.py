@@ -13,7 +13,7 @@ from langgraph.graph import START
 
 from contend.debates.events import Event, number_event, start_event
 from contend.debates.family import Origin, SharedPart
-from contend.debates.history import HistoryStep, opened_graph, read_history
+from contend.debates.history import HistoryStep, opened_graph, read_history, write_state
 from contend.debates.prepare import Reporter, check_seats
 from contend.debates.record import REUSED_TURNS, StoredDebate, dump_state
 from contend.debates.replay import at_step, run_step
@@ -123,7 +123,7 @@ async def fork_debate(
         config: Any = {"configurable": {"thread_id": fork_id}}
         # Written before the record, because without a checkpoint the fork would start from the
         # beginning and pay for everything again.
-        await graph.aupdate_state(config, state, as_node=node)
+        await write_state(graph, config, state, node)
     origin = Origin(parent.id, start.step.round, node, start.edited)
     await asyncio.to_thread(_write, records, parent, fork_id, state, settings, origin, start)
     return await asyncio.to_thread(records.find, fork_id)

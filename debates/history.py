@@ -18,6 +18,7 @@ from contend.debates.record import StoredDebate
 from contend.debates.repository import Repository
 from contend.graph.checkpoints.saver import checkpointer
 from contend.graph.state import DebateState, Turn
+from contend.models.recording import Tape, using_tape
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 
@@ -63,6 +64,7 @@ class HistoryStep:
     at: datetime
     state: DebateState
     is_of_node: bool  # False if the checkpoint is from an input or a correction
+    is_edit: bool  # whether a client changed the state here, or forked the thread with a change
     given: DebateState  # what a person added to the state before the next node ran
     answer: Any  # what a person answered at a pause of the next node
 
@@ -77,6 +79,12 @@ def graph_of(protocol: str, saver: BaseCheckpointSaver[Any]) -> Graph:
 async def opened_graph(debate: StoredDebate) -> AsyncIterator[Graph]:
     async with checkpointer() as saver:
         yield graph_of(debate.protocol, saver)
+
+
+async def write_state(graph: Graph, config: Any, state: DebateState, as_node: str) -> None:
+    """Write a state as if a node had, without the lease that the edit of a client takes."""
+    with using_tape(Tape()):
+        await graph.aupdate_state(config, state, as_node=as_node)
 
 
 async def read_history(
@@ -102,7 +110,7 @@ async def node_steps(records: Repository, debate: StoredDebate) -> list[HistoryS
     origin = await asyncio.to_thread(records.origin, debate.id)
     async with opened_graph(debate) as graph:
         steps = await read_history(graph, debate.id, origin)
-    return [step for step in steps if step.is_of_node]
+    return [step for step in steps if step.is_of_node or step.is_edit]
 
 
 def describe_step(step: HistoryStep) -> dict[str, Any]:
@@ -110,7 +118,7 @@ def describe_step(step: HistoryStep) -> dict[str, Any]:
     return {
         "checkpoint": step.checkpoint,
         "round": step.round,
-        "nodes": list(step.nodes),
+        "nodes": [] if step.is_edit else list(step.nodes),
         "next": list(step.next),
         "turns": [turn.id for turn in step.turns],
         "at": step.at.isoformat(),
@@ -119,7 +127,7 @@ def describe_step(step: HistoryStep) -> dict[str, Any]:
 
 def _beginning(origin: Origin | None) -> HistoryStep:
     first = (origin.node if origin else START,)
-    return HistoryStep("", first, first, None, (), _NEVER, {}, False, {}, None)
+    return HistoryStep("", first, first, None, (), _NEVER, {}, False, False, {}, None)
 
 
 def _step(
@@ -128,23 +136,25 @@ def _step(
     source = (snapshot.metadata or {}).get("source")
     is_of_node = source == "loop" and before.next != (START,)
     nodes = before.next if is_of_node else before.nodes
-    if source == "update" and before.checkpoint:
+    is_update = source == "update" and bool(before.checkpoint)
+    if is_update:
         nodes = every  # a correction does not name the node it replaces
     added: Any = {}
     for task, channel, value in writes:
         if task == _NO_TASK and not channel.startswith("__"):
             added[channel] = value
     state = _without(cast("DebateState", snapshot.values), added)
-    known = {turn.id for turn in before.state.get("turns", [])}
+    known = {turn.id: turn for turn in before.state.get("turns", [])}
     return HistoryStep(
         checkpoint=_id(snapshot.config),
         nodes=nodes,
         next=snapshot.next,
         round=before.state.get("round", state.get("round")),
-        turns=tuple(turn for turn in state.get("turns", []) if turn.id not in known),
+        turns=tuple(turn for turn in state.get("turns", []) if turn != known.get(turn.id)),
         at=datetime.fromisoformat(snapshot.created_at or ""),
         state=state,
         is_of_node=is_of_node,
+        is_edit=is_update and state != before.state,
         given=added,
         answer=next(
             (_last(value) for _, channel, value in writes if channel == "__resume__"), None

@@ -14,7 +14,14 @@ from langgraph.types import Command
 from pydantic_core import to_jsonable_python
 
 from contend.debates.events import Event, Watch
-from contend.debates.history import Graph, HistoryStep, graph_of, opened_graph, read_history
+from contend.debates.history import (
+    Graph,
+    HistoryStep,
+    graph_of,
+    opened_graph,
+    read_history,
+    write_state,
+)
 from contend.debates.record import StoredDebate
 from contend.debates.repository import Repository
 from contend.debates.spending import Limits, read_limits
@@ -166,7 +173,7 @@ async def at_step(debate: StoredDebate, step: HistoryStep) -> tuple[Graph, Any, 
     follows: tuple[str, ...] = ()
     for node in step.nodes:  # of several parallel nodes, only one leads to the next step
         graph = graph_of(debate.protocol, InMemorySaver(serde=serializer()))
-        await graph.aupdate_state(config, step.state, as_node=node)
+        await write_state(graph, config, step.state, node)
         follows = (await graph.aget_state(config)).next
         if follows == step.next:
             return graph, config, node

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from contend.debates import tables
+from contend.debates.checkpoint_threads import CheckpointThreads
 from contend.debates.events import Event
 from contend.debates.family import (
     Family,
@@ -19,6 +20,7 @@ from contend.debates.family import (
     read_origin,
     write_origin,
 )
+from contend.debates.feedback import send_rating
 from contend.debates.journal import Journal
 from contend.debates.leases import Lease, LeaseLost, is_elsewhere, is_held, written
 from contend.debates.listing import Filter, ListPage, read_page
@@ -43,10 +45,11 @@ from contend.debates.stored_events import (
     insert_events,
     lock_sources,
 )
+from contend.debates.stored_turns import first_difference, write_turns
 from contend.graph.errors import BadInput, DamagedDebate
 from contend.graph.events import node_event
 from contend.graph.record import Status
-from contend.graph.state import DebateState, Turn
+from contend.graph.state import DebateState
 from contend.models.text import clean
 
 if TYPE_CHECKING:  # the driver is loaded only where a server is used
@@ -76,6 +79,7 @@ class Repository:
         self.journal = Journal(self._engine)
         self.recordings = Recordings(self._engine)
         self.spending = Spending(self._engine)
+        self.threads = CheckpointThreads(self._engine)
         try:
             bring_up_to_date(self._engine)
         except BaseException:
@@ -148,7 +152,7 @@ class Repository:
             )
             if saved.rowcount != 1:
                 raise LeaseLost(lease.debate_id)
-            _write_turns(connection, lease.debate_id, turns, _common(lease.saved, turns))
+            write_turns(connection, lease.debate_id, turns, first_difference(lease.saved, turns))
             insert_events(connection, {lease.debate_id: encode(said)})
             if status in ("done", "failed"):
                 connection.execute(_acceptance_of(lease.debate_id))
@@ -251,6 +255,7 @@ class Repository:
 
     def rate(self, debate_id: str, rating: int) -> None:
         self._set(debate_id, user_rating=rating)
+        send_rating(debate_id, rating)
 
     def rename(self, debate_id: str, title: str | None) -> None:
         self._set(debate_id, title=title)
@@ -349,20 +354,6 @@ def task_of_debate(debate_id: str) -> str:
     return f"debate {debate_id}"
 
 
-def _write_turns(
-    connection: sa.Connection, debate_id: str, turns: Sequence[Turn], known: int
-) -> None:
-    stale = sa.and_(tables.turns.c.debate_id == debate_id, tables.turns.c.position >= known)
-    connection.execute(tables.turns.delete().where(stale))
-    rows = [
-        {"debate_id": debate_id, "position": at, "turn": turn.model_dump(mode="json")}
-        for at, turn in enumerate(turns)
-        if at >= known
-    ]
-    if rows:
-        connection.execute(tables.turns.insert(), rows)
-
-
 def _accept(connection: sa.Connection, debate_id: str, task_id: str) -> None:
     """Accept a task only once, even if several services share the database."""
     try:
@@ -373,11 +364,6 @@ def _accept(connection: sa.Connection, debate_id: str, task_id: str) -> None:
 
 def _acceptance_of(debate_id: str) -> sa.Delete:
     return tables.accepted.delete().where(tables.accepted.c.debate_id == debate_id)
-
-
-def _common(left: Sequence[Turn], right: Sequence[Turn]) -> int:
-    pairs = enumerate(zip(left, right, strict=False))
-    return next((at for at, (a, b) in pairs if a != b), min(len(left), len(right)))
 
 
 def _now() -> str:

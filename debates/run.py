@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Seque
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any, cast
+from uuid import UUID
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.errors import GraphDrained
@@ -14,8 +15,9 @@ from langgraph.types import Command, StateSnapshot
 
 from contend.debates.events import Announcer, Event, Watch, answer_writer, start_event
 from contend.debates.exports.folder import FolderState, FolderWriter
+from contend.debates.feedback import send_auto_score
 from contend.debates.fingerprint import describe_changes, fingerprint_of
-from contend.debates.history import Graph, graph_of
+from contend.debates.history import Graph, graph_of, write_state
 from contend.debates.leases import LEASE, Lease, LeaseLost
 from contend.debates.record import StoredDebate
 from contend.debates.recordings import load_recording
@@ -176,6 +178,7 @@ class _Run:
                 answer = self.state.get("final_answer", "")
                 writer = answer_writer(self.state.get("turns", []))
                 await self._close("done", "complete", answer, **writer)
+                await asyncio.to_thread(send_auto_score, self.debate.id, self.state)
 
     async def _record(self, key: CallKey, call: RecordedCall) -> None:
         """Record a call before the result is saved, so that a crash leaves no gap."""
@@ -191,11 +194,13 @@ class _Run:
         snapshot = await self.graph.aget_state(self.config)
         if "final_answer" not in snapshot.values:
             raise BadInput(f"The checkpoints of debate {self.debate.id[:8]} are missing.")
-        await self.graph.aupdate_state(self.config, {}, as_node="synthesize")
+        await write_state(self.graph, self.config, {}, "synthesize")
 
     async def _input(self, remark: Remark) -> DebateState | Command[Any] | None:
         """Return the graph's input: the question, the answer to an interrupt, or an update."""
         snapshot = await self._snapshot()
+        if not snapshot.parent_config:  # its first run, whose trace has the debate's id
+            self.config["run_id"] = UUID(self.debate.id)
         if not snapshot.interrupts:
             refuse_unseen(remark, snapshot)
         if not snapshot.created_at:

@@ -7,8 +7,9 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, null
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from contend.debates.adoption import adopt, write_origin_of_copy
 from contend.debates.leases import Lease
-from contend.debates.record import RAN_ON, StoredDebate
+from contend.debates.record import StoredDebate
 from contend.debates.repository import Repository
 from contend.debates.run import leased
 from contend.debates.spending import why_not_asked
@@ -18,7 +19,6 @@ from contend.graph.settings import SETTINGS
 from contend.graph.state import DebateState
 from contend.models.failures import scrub
 from contend.models.recording import is_taping
-from contend.models.seats import is_demonstration
 from contend.nodes.own_settings import stored_settings
 
 _log = logging.getLogger("contend.debates")
@@ -33,6 +33,8 @@ class Ending(NamedTuple):
 class _Run:
     runner: asyncio.Task[Any] | None
     stack: AsyncExitStack
+    is_copy: bool = False
+    """Whether the thread had checkpoints before its first run, and may be a copy."""
     lease: Lease | None = None
     last_seq: int = 0
     settings: dict[str, Any] = field(default_factory=dict)
@@ -60,6 +62,9 @@ class ThreadRunner:
             found = await asyncio.to_thread(_find, self._records(), thread)
             if found:
                 await self._hold(run, found)
+            else:
+                first = await asyncio.to_thread(self._records().threads.first_checkpoint, thread)
+                run.is_copy = first is not None
             self._runs[thread] = run
             failure: BaseException | None = None
             try:
@@ -113,6 +118,8 @@ class ThreadRunner:
             protocol = state.get("protocol", graph.name)
             ending = ending_of(state, protocol, failure, is_done=not snapshot.next)
             await self._save(run, protocol, thread, state, ending)
+            if run.is_copy:
+                await write_origin_of_copy(self._records(), graph, thread)
 
 
 @contextmanager
@@ -134,16 +141,6 @@ def _find(records: Repository, thread: str) -> StoredDebate | None:
         return records.find(thread, with_turns=False)
     except BadInput:
         return None
-
-
-def adopt(
-    records: Repository, protocol: str, debate_id: str, state: DebateState, where: str
-) -> StoredDebate:
-    """Make a thread a debate that the other front ends list, show, export and resume."""
-    settings = {**state["settings"], RAN_ON: where}
-    is_demo = is_demonstration(state["seats"])
-    records.start(debate_id, protocol, state, settings, demonstration=is_demo)
-    return records.find(debate_id)
 
 
 def ending_of(

@@ -1,27 +1,59 @@
 """What clients give a graph and get from it: the forms and the results that Studio shows."""
 
+import base64
+import binascii
 from datetime import date
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 from pydantic.json_schema import SkipJsonSchema
 from typing_extensions import TypedDict
 
+from contend.graph.errors import BadInput
 from contend.graph.forecast_contract.request import Outcome
 from contend.graph.readings import AutoScore, DebateScores
 from contend.graph.stop_reasons import StopDecision
 from contend.graph.values import Degradation, Document, Image, Seat
 
 
+class BroughtText(BaseModel):
+    """A document as text, because a server cannot read its clients' files."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str = Field(min_length=1, description="What to call it, such as plan.md.")
+    text: str = Field(min_length=1, description="The whole text.")
+
+    @property
+    def content(self) -> bytes:
+        return self.text.encode()
+
+
+class BroughtImage(BaseModel):
+    """An image as text, because a server cannot read its clients' files."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str = Field(min_length=1, description="What to call it, such as chart.png.")
+    data: str = Field(min_length=1, description="The file in base64, or a data URL.")
+
+    @property
+    def content(self) -> bytes:
+        try:
+            return base64.b64decode(self.data.rpartition(",")[2], validate=True)
+        except binascii.Error as error:
+            raise BadInput(f"The image {self.name} is not in base64.") from error
+
+
 class QuestionInput(BaseModel):
     """The question of a debate, and what its speakers may read."""
 
     question: str = Field(min_length=1, description="The question to debate.")
-    documents: list[Document] = Field(
-        default=[], description="Documents that are stored where the debate runs."
+    documents: list[BroughtText | SkipJsonSchema[Document]] = Field(
+        default=[], description="Documents as text, each with a name; speakers may cite them."
     )
-    images: list[Image] = Field(
-        default=[], description="Images that are stored where the debate runs."
+    images: list[BroughtImage | SkipJsonSchema[Image]] = Field(
+        default=[], description="Images in base64, each with a name, for the first round."
     )
     seats: SkipJsonSchema[list[Seat]] = []  # chosen by a front end
 

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
-from typing import Any
+from typing import Any, cast
 
 from langgraph.channels.base import BaseChannel
 from langgraph.graph import StateGraph
@@ -16,9 +16,11 @@ from contend.graph.channels import CheckedDelta, CheckedList, CheckedValue, Grap
 from contend.graph.contract import DebateOutput, QuestionInput
 from contend.graph.errors import BadInput
 from contend.graph.settings import DebateSettings
+from contend.graph.settings_form import MODEL_OF_ALL, settings_form
 from contend.graph.state import is_begun
+from contend.nodes.brought import keep_brought
 from contend.nodes.own_settings import in_own_settings
-from contend.nodes.retrieve import SECOND_QUESTION
+from contend.nodes.retrieve import AFTER_THE_END, SECOND_QUESTION
 
 Writes = Iterable[tuple[str, Any]]
 
@@ -72,6 +74,19 @@ def _check(channel: BaseChannel[Any, Any, Any] | None, value: Any) -> Any:
     return channel.check(value) if isinstance(channel, _Checking) else value
 
 
+def _with_every_seat(context: Any, settings: Any) -> Any:
+    """Give the one model of a client to every seat that the client does not name."""
+    if not isinstance(context, dict) or MODEL_OF_ALL not in context:
+        return context
+    named = {name: value for name, value in context.items() if name != MODEL_OF_ALL}
+    model = context[MODEL_OF_ALL]
+    return {**settings.of_one_model(model), **named} if model else named
+
+
+def _without_input(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if name not in ("input", "config")}
+
+
 class CompiledDebate(CompiledStateGraph[Any, Any, Any, Any]):
     """Refuses what cannot be run before a checkpoint is written."""
 
@@ -79,25 +94,36 @@ class CompiledDebate(CompiledStateGraph[Any, Any, Any, Any]):
         # Only what clients are shown: our own callers get the whole state.
         return TypeAdapter(DebateOutput).json_schema()
 
+    def get_context_jsonschema(self) -> dict[str, Any]:
+        return settings_form(cast("type[DebateSettings]", self.context_schema))
+
     async def astream(self, *given: Any, **options: Any) -> AsyncGenerator[Any]:
         entering, config, *_ = (*given, None, None)
         entering, config = options.get("input", entering), options.get("config", config)
-        await self._check_input(entering, config)
-        parts: Any = super().astream(*given, **options)
+        options["context"] = _with_every_seat(options.get("context"), self.context_schema)
+        entering = await self._checked_input(entering, config)
+        parts: Any = super().astream(entering, config, *given[2:], **_without_input(options))
         async with runners.holding(self, config), aclosing(parts):
             async for part in parts:
                 yield part
 
-    async def _check_input(self, given: Any, config: Any) -> None:
+    async def abulk_update_state(self, config: Any, supersteps: Any) -> Any:
+        async with runners.holding(self, config):
+            return await super().abulk_update_state(config, supersteps)
+
+    async def _checked_input(self, given: Any, config: Any) -> Any:
         if isinstance(given, Command):
             _checked(given._update_as_tuples(), self.channels)
         elif isinstance(given, dict):
-            _checked(given.items(), self.channels)
             await self._refuse_second_question(config)
+            given = await keep_brought(given)
+            _checked(given.items(), self.channels)
+        return given
 
     async def _refuse_second_question(self, config: Any) -> None:
         if not self.checkpointer:
             return
-        values: Any = (await self.aget_state(config)).values
+        snapshot = await self.aget_state(config)
+        values: Any = snapshot.values
         if is_begun(values):
-            raise BadInput(SECOND_QUESTION)
+            raise BadInput(SECOND_QUESTION if snapshot.next else AFTER_THE_END)

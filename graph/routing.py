@@ -8,6 +8,11 @@ from contend.graph.state import DebateState, ids_with_role
 ScheduledNode = Literal["moderate", "propose", "judge_continue", "score", "synthesize"]
 
 
+def after_asking(state: DebateState) -> Literal["retrieve", "find_outcomes"]:
+    """Propose outcomes for a forecast that was given none."""
+    return "retrieve" if state.get("outcomes") or state.get("request") else "find_outcomes"
+
+
 def after_judging(state: DebateState) -> Literal["propose", "synthesize"]:
     return "synthesize" if state.get("stop") else "propose"
 

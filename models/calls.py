@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
+from langgraph.constants import TAG_NOSTREAM
 from pydantic import BaseModel, TypeAdapter
 
 from contend.graph.settings import DebateSettings
@@ -188,8 +189,10 @@ def _form_tokens(messages: list[BaseMessage], schema: type[BaseModel]) -> int:
 
 
 def _traced_as(seat: Seat, settings: DebateSettings, listener: Listener) -> RunnableConfig:
-    about = call_metadata(settings.protocol, listener.debate, seat.id, listener.asked)
-    return {"run_name": call_title(seat.name, listener.asked), "metadata": about}
+    asked, turn = listener.asked, listener.turn
+    about = call_metadata(settings.protocol, listener.debate, seat.id, asked, turn)
+    # Clients of a server get the words without the control block, from nodes/calls/messages.py.
+    return {"run_name": call_title(seat.name, asked), "metadata": about, "tags": [TAG_NOSTREAM]}
 
 
 def _ceiling(

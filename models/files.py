@@ -14,6 +14,9 @@ import yaml
 from contend.graph.errors import BadInput
 from contend.models.text import clean_piece
 
+# File systems allow 255 bytes.
+_MOST_NAME_BYTES = 200
+
 
 def regular_size(path: Path) -> int:
     """Return a file's size; refuse pipes and devices, because reading them could block forever."""
@@ -70,3 +73,11 @@ def parse_yaml(text: str, *, fast: bool = False) -> Any:
     if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, loader)):
         raise yaml.YAMLError("aliases are not supported")
     return yaml.load(text, loader)  # noqa: S506 - a safe one
+
+
+def usable_name(given: str) -> str:
+    """Convert the name of an uploaded file to a name that every file system accepts."""
+    printable = "".join(each for each in given if each.isprintable())
+    name = Path(printable.replace("\\", "/")).name.lstrip(".")
+    # Keep the end, because the suffix tells what kind of file it is.
+    return name.encode()[-_MOST_NAME_BYTES:].decode(errors="ignore").lstrip(".") or "file"

@@ -57,6 +57,7 @@ class Listener:
     pause_requested: Callable[[], bool] = lambda: False
     debate: str = ""
     asked: str = ""  # names the call in a recording
+    turn: str = ""  # the turn that the call is for
     marks: tuple[str, ...] = ()  # strings that differ in every debate's prompts
     time_is_up: Callable[[], bool] = lambda: False  # stops the answer early
     budget: CallBudget = NO_BUDGET

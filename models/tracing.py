@@ -1,6 +1,7 @@
-"""Keeps secrets out of traces sent to LangSmith."""
+"""Keeps traces sent to LangSmith small, readable and free of secrets."""
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from langsmith.run_trees import get_cached_client
@@ -9,19 +10,40 @@ from langsmith.utils import tracing_is_enabled
 from contend.models.failures import scrub
 
 _ROUND = re.compile(r"r(\d+)\.")
+# What a dictionary must have to be a state, a turn, a seat, or the content of a model call.
+_OF_STATE = {"seats", "turns", "protocol", "settings"}
+_OF_TURN = {"id", "phase", "seat", "text", "usage"}
+_OF_SEAT = {"id", "role", "model", "temperature"}
+_OF_CALL = {"messages", "generations"}
+# What a run of a node shows of the state.
+_SHOWN_OF_STATE = ("question", "protocol", "round", "stop", "final_answer")
+# What the run of a node shows already, or is about LangGraph and the process alone.
+_LEFT_OUT = {
+    *("state", "settings", "trace", "retrieval", "request", "documents", "images", "seats"),
+    *("programme", "spans", "forecast", "node_runtime", "raw", "form", "schema", "deadline"),
+    *("clock", "publisher", "awaited", "prompt", "box", "stream", "policy", "aids"),
+    *("langgraph_path", "langgraph_triggers", "langgraph_checkpoint_ns", "checkpoint_ns"),
+    *("lc_versions", "revision_id", "LANGSMITH_ENDPOINT", "LANGSMITH_TRACING"),
+}
+# What the metadata of a call repeats from its parameters.
+_PARAMETERS = {"model", "model_name", "temperature", "max_completion_tokens", "_type", "stop"}
 
 
 def scrub_traces() -> None:
-    """Remove secrets from all traces of this process."""
+    """Remove secrets and repeated data from all traces of this process."""
     if tracing_is_enabled():
-        get_cached_client(anonymizer=scrub_data)
+        get_cached_client(anonymizer=shorten_and_scrub, omit_traced_runtime_info=True)
 
 
-def call_metadata(protocol: str, debate: str, seat: str, asked: str) -> dict[str, Any]:
+def call_metadata(
+    protocol: str, debate: str, seat: str, asked: str, turn: str = ""
+) -> dict[str, Any]:
     """Return the metadata that identifies a call in a trace; `asked` begins with the round."""
     round_number = _ROUND.match(asked)
     about = {"debate_id": debate, "protocol": protocol, "seat": seat, "call": asked}
-    phase = {"phase": asked.split(".")[1]} if asked.count(".") > 1 else {}
+    about |= {"turn": turn} if turn else {}
+    place = turn or asked
+    phase = {"phase": place.split(".")[1]} if place.count(".") > 1 else {}
     return about | phase | ({"round": int(round_number[1])} if round_number else {})
 
 
@@ -29,6 +51,32 @@ def call_title(seat_name: str, asked: str) -> str:
     """Return the name of a call's run in a trace, such as Skeptic, round 2."""
     round_number = _ROUND.match(asked)
     return f"{seat_name}, round {round_number[1]}" if round_number else seat_name
+
+
+def shorten_and_scrub(data: Any) -> Any:
+    return scrub_data(_shorten(data))
+
+
+def _shorten(data: Any) -> Any:
+    """Show a state by its place, and a turn by its id, because the calls have the texts."""
+    if isinstance(data, list):
+        return [_shorten(each) for each in data]
+    if not isinstance(data, dict):
+        return data
+    if not _OF_CALL.isdisjoint(data):
+        return data
+    if data.keys() >= _OF_TURN or data.keys() >= _OF_SEAT:
+        return data["id"]
+    if "question" in data and not _OF_STATE.isdisjoint(data):
+        return _shorten_state(data)
+    left_out = _LEFT_OUT | _PARAMETERS if "ls_model_name" in data else _LEFT_OUT
+    return {name: _shorten(each) for name, each in data.items() if name not in left_out}
+
+
+def _shorten_state(state: Mapping[str, Any]) -> dict[str, Any]:
+    shown = {name: state[name] for name in _SHOWN_OF_STATE if name in state}
+    turns = state.get("turns") or []
+    return shown | {"turns": len(turns)}
 
 
 def scrub_data(data: Any) -> Any:

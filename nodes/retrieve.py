@@ -26,6 +26,11 @@ SECOND_QUESTION = (
     "This thread already holds a debate. Start a new thread for a new question, or leave the input "
     "empty to continue this one."
 )
+# Not opened in the same thread, whose record would lose the first answer with its score and cost.
+AFTER_THE_END = (
+    "This thread holds a finished debate, whose record keeps one answer. Start a new thread, or "
+    "ask for another round in a fork: POST /api/v1/debates/ID/forks with another_round and say."
+)
 _SEATS = TypeAdapter(list[Seat])
 _DOCUMENTS = TypeAdapter(list[Document])
 _IMAGES = TypeAdapter(list[Image])
@@ -40,7 +45,7 @@ async def retrieve(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     state = {**state, **derived}
     strategy.check_input(state)
     attachments = _attachments(state)
-    seats = await _seats(state | attachments, runtime.context, question)
+    seats = await find_seats(state | attachments, runtime.context, question)
     retrieval, notice, trouble = await _search(question, runtime.context, seats)
     degraded = [report_problem(runtime, None, None, "no_templates", why) for why in trouble]
     _send_event(runtime, retrieval, notice)
@@ -115,7 +120,7 @@ def _attachments(state: DebateState) -> DebateState:
     return attachments
 
 
-async def _seats(state: DebateState, settings: DebateSettings, question: str) -> list[Seat]:
+async def find_seats(state: DebateState, settings: DebateSettings, question: str) -> list[Seat]:
     given: Any = state.get("seats")
     if given and is_taping():  # our own runner has checked its seats
         return list(given)

@@ -6,6 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, Field
 
+from contend.debates.adoption import adopt_new_threads
 from contend.debates.listing import Filter
 from contend.graph.record import Status
 from contend.service.address import DEBATES_PREFIX
@@ -39,6 +40,8 @@ async def list_debates(
     limit: Annotated[int, Query(ge=1, le=100)] = 30,
     cursor: Annotated[str | None, Query(max_length=80)] = None,
 ) -> DebateList:
+    if cursor is None:  # on the first page, where new debates are
+        await adopt_new_threads(runs.records)
     words = search.replace("\x00", "").strip()
     wanted = Filter(words, protocol, status, _parse_cursor(cursor), runs.ids_here())
     page = await asyncio.to_thread(runs.records.search, wanted, limit)

@@ -15,14 +15,13 @@ from pydantic import BaseModel, ConfigDict, Field, StrictStr
 from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
 
+from contend.models.files import usable_name
 from contend.service.bodies import body_in_time, parse_body, read_json
 from contend.service.errors import Refused
 
 MAX_UPLOAD_BYTES = 50_000_000
 SECONDS_FOR_FORM = 300.0
 _MOST_FILES = 40
-# File systems allow 255 bytes.
-_MOST_NAME_BYTES = 200
 
 
 class Start(BaseModel):
@@ -116,11 +115,3 @@ async def _save(form: FormData, part: str, folder: Path) -> tuple[Path, ...]:
 def _write(path: Path, content: bytes) -> None:
     path.parent.mkdir()
     path.write_bytes(content)
-
-
-def usable_name(given: str) -> str:
-    """Convert the name of an uploaded file to a name that every file system accepts."""
-    printable = "".join(each for each in given if each.isprintable())
-    name = Path(printable.replace("\\", "/")).name.lstrip(".")
-    # Keep the end, because the suffix tells what kind of file it is.
-    return name.encode()[-_MOST_NAME_BYTES:].decode(errors="ignore").lstrip(".") or "file"

@@ -30,4 +30,4 @@ def print_history(reference: str, *, as_json: bool) -> None:
 
 def _place(step: HistoryStep) -> str:
     number = "" if step.round is None else f"{step.round}:"
-    return f"{number}{step.nodes[0]}"
+    return f"{number}{'edited' if step.is_edit else step.nodes[0]}"

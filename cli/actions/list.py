@@ -26,6 +26,7 @@ def print_list(limit: int, search: str, *, as_json: bool) -> None:
     debates: list[dict[str, Any]] = []
     if not database.is_empty():
         with database.records() as records:
+            database.adopt_if_any(records)
             debates = [_summary(debate) for debate in _found(records, limit, search)]
     if as_json:
         write_json(debates)

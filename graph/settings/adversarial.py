@@ -15,6 +15,20 @@ class AdversarialSettings(DebateSettings):
     protocol: ClassVar[str] = "adversarial"
     use_when = "One answer must hold: decisions, designs, plans."
     small_rounds = MappingProxyType({"min_rounds": 2, "max_rounds": 2})
+    used_by = MappingProxyType(
+        {
+            "propose": ("proposer",),
+            "critique": ("skeptic",),
+            "judge_continue": (
+                "min_rounds",
+                "max_rounds",
+                "early_stop_score",
+                "ready_respects_min_rounds",
+            ),
+            "synthesize": ("synthesizer",),
+            "score": ("judge",),
+        }
+    )
 
     template_seats: tuple[str, ...] = Field(
         default=("proposer",), description="Seats that get the templates: proposer, skeptic."

@@ -28,6 +28,13 @@ PausePoint = Literal["never", "each_round", "before_synthesis"]
 OutputFormat = Literal["markdown", "json", "text"]
 
 
+_OF_ROLE = re.compile(r"_(model|temperature|fallbacks|name|system_prompt)$")
+_USED_BY = {
+    "retrieve": ("templates", "top_k", "min_similarity", "template_seats", "embedding_model"),
+    "judge_continue": ("pause",),
+}
+
+
 class SeatFiles(NamedTuple):
     """The paths of the files given to one seat."""
 
@@ -86,6 +93,8 @@ class DebateSettings(Settings):
     protocol: ClassVar[str]  # the protocol's name, which is also the folder of its prompts
     use_when: ClassVar[str] = ""  # when to use the protocol, in a sentence
     small_rounds: ClassVar[Mapping[str, int]] = {}  # round limits for small models
+    # The settings and roles that matter in each node, which Studio shows at the node.
+    used_by: ClassVar[Mapping[str, tuple[str, ...]]] = {}
 
     pause: PausePoint = Field(
         "never",
@@ -218,6 +227,14 @@ class DebateSettings(Settings):
     @classmethod
     def of_one_model(cls, model: str) -> dict[str, Any]:
         return {f"{seat.id}_model": model for seat in cls().build_seats()}
+
+    @classmethod
+    def nodes_of(cls, setting: str) -> list[str]:
+        """Return the nodes that use a setting."""
+        role = _OF_ROLE.sub("", setting)
+        tables = (_USED_BY, cls.used_by)
+        found = (node for table in tables for node in table if {setting, role} & {*table[node]})
+        return list(dict.fromkeys(found))
 
     def how_to_name(self, seat: Seat) -> str:
         return f"--set {seat.id}_model=PROVIDER:NAME"

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 from pydantic import Field, PositiveFloat, ValidationError, model_validator
@@ -25,6 +26,28 @@ class ForecastSettings(DebateSettings):
 
     protocol: ClassVar[str] = "forecast"
     use_when = "You want probabilities for what will happen."
+    used_by = MappingProxyType(
+        {
+            "find_outcomes": ("judge",),
+            "propose": (
+                "optimist",
+                "pessimist",
+                "contrarian",
+                "historian",
+                "own_role",
+                "judge",
+                "roles",
+                "own_roles",
+                "max_argument_length",
+                "argument_input_tokens",
+                "scoring_criteria",
+                "own_criteria",
+            ),
+            "critique": ("judge", "scoring_criteria", "own_criteria"),
+            "judge_continue": ("judge", "max_rounds"),
+            "synthesize": ("judge", "judge_weight", "extremising_factor"),
+        }
+    )
 
     max_rounds: int = Field(
         terms.ROUNDS,

@@ -32,6 +32,21 @@ class ForumSettings(ManySeatSettings):
     protocol: ClassVar[str] = "forum"
     use_when = "Several answers are possible: open questions where opinions differ."
     small_rounds = MappingProxyType({"max_rounds": 2})
+    used_by = MappingProxyType(
+        {
+            "propose": (
+                "seats",
+                "max_tool_calls",
+                "debate_format",
+                "custom_format_prompt",
+                "anonymous",
+            ),
+            "conviction_check": ("seats", "verify_concessions"),
+            "judge_continue": ("judge", "judge_mode", "max_rounds", "debate_if"),
+            "synthesize": ("seats", "judge"),
+            "score": ("judge",),
+        }
+    )
 
     judge_model: str = Field(
         "ollama:gemma3:27b",

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, NonNegativeFloat, PositiveFloat, field_validator, model_validator
@@ -110,6 +111,40 @@ class ModeratedSettings(DebateSettings):
 
     protocol: ClassVar[str] = "moderated"
     use_when = "You want a structured hearing of both sides, with scores."
+    used_by = MappingProxyType(
+        {
+            "moderate": (
+                "moderator",
+                "positions",
+                "debate_format",
+                "round_count",
+                "moderator_may_adjust",
+                "min_round_count",
+                "max_round_count",
+            ),
+            "propose": (
+                "advocate",
+                "positions",
+                "opening_statement_max_tokens",
+                "argument_max_tokens",
+                "closing_statement_max_tokens",
+                "correction_max_tokens",
+                "statement_max_seconds",
+            ),
+            "fact_check": ("fact_checker", "fact_check"),
+            "score": (
+                "judge",
+                "scoring_enabled",
+                "scoring_weights",
+                "contested_margin",
+                "winner_margin",
+                "overlong_deduction",
+                "ruling_deduction",
+            ),
+            "synthesize": ("moderator",),
+            "store": ("output_dir", "output_format", "generate_full_transcript"),
+        }
+    )
 
     positions: tuple[PositionChoice, ...] = Field(
         _UNDECIDED,

@@ -1,5 +1,6 @@
 """Settings for a refine debate."""
 
+from types import MappingProxyType
 from typing import ClassVar
 
 from pydantic import Field, PositiveInt
@@ -12,6 +13,15 @@ class RefineSettings(ManySeatSettings):
 
     protocol: ClassVar[str] = "refine"
     use_when = "You want a good answer quickly: texts, summaries, short tasks."
+    used_by = MappingProxyType(
+        {
+            "propose": ("seats", "max_tool_calls", "debate_timeout_ms"),
+            "critique": ("judge", "feedback_excerpt", "judge_feedback_timeout_ms"),
+            "judge_continue": ("enable_debate", "max_debate_rounds", "debate_if"),
+            "synthesize": ("judge",),
+            "score": ("judge",),
+        }
+    )
 
     judge_model: str = Field(
         "ollama:gemma3:27b",

@@ -164,7 +164,8 @@ async def _extract_unread(
     for at, each in unread.items():
         state, seat = calls[at]
         form = _form(seat, reader)
-        requests.append(extract_once(state, runtime, seat, each.turn.text, form, list(known)))
+        about = each.turn.text, form, list(known), each.turn.id
+        requests.append(extract_once(state, runtime, seat, *about))
     read = list(decided)
     for at, reported in zip(unread, await gather_results(requests), strict=True):
         if not isinstance(reported, ModelFailed):

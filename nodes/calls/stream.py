@@ -3,11 +3,12 @@
 import time
 from dataclasses import dataclass, field
 from typing import Any, Literal
+from uuid import uuid4
 
 from langgraph.runtime import Runtime
 
 from contend.graph.events import chunk_event, node_event
-from contend.graph.phases import PhaseName
+from contend.graph.phases import PHASES, PhaseName
 from contend.graph.state import DebateState
 from contend.graph.values import NO_USAGE, Degradation, Seat, Usage
 from contend.models.budget import NO_BUDGET, CallBudget
@@ -16,6 +17,7 @@ from contend.models.retries import Listener, Trouble
 from contend.models.text import clean_piece
 from contend.models.tokens import count_tokens
 from contend.nodes.budget import call_budget
+from contend.nodes.calls.messages import push_words
 from contend.nodes.prompting.values import fence_mark
 
 # Nobody reads faster than this, and each event has a cost for each viewer.
@@ -69,6 +71,7 @@ class TurnStream:
     tokens_before: int = 0
     time_limit: float | None = None  # seconds from the first words
     state: DebateState | None = None  # what the debate has used, if it has a budget
+    turn: str = ""  # the id of the turn that the call is for
     degraded: list[Degradation] = field(default_factory=list)
     spent: Usage = NO_USAGE  # the cost of attempts whose answers could not be used
     began: float = field(default_factory=time.monotonic)
@@ -81,6 +84,7 @@ class TurnStream:
     _has_text: bool = False
     _spoke_at: float | None = None
     _told_of_block: bool = False
+    _message: str = field(default_factory=lambda: str(uuid4()))
 
     def listener(self) -> Listener:
         debate = debate_id(self.runtime)
@@ -90,6 +94,7 @@ class TurnStream:
             lambda: self.pause_requested,
             debate,
             asked=call_name(self.round_number, self.phase, self.seat.id),
+            turn=self.turn,
             marks=(self.hidden_mark, fence_mark(debate)),
             time_is_up=self._time_is_up,
             budget=self._budget(),
@@ -158,6 +163,7 @@ class TurnStream:
         self._waiting, self._tokens, self._filter = self.before, 0, None
         self._unread, self._read_at = "", 0.0
         self._has_text, self._spoke_at, self._told_of_block = False, None, False
+        self._message = str(uuid4())
         failure = trouble.failure
         self.spent += trouble.usage
         reported = report_problem(
@@ -184,6 +190,8 @@ class TurnStream:
         self._waiting = ""
 
     def _send_chunk(self, piece: str, **more: Any) -> None:
+        if self.phase and PHASES[self.phase].is_streamed:
+            push_words(piece, self._message, self.seat.name)
         self.runtime.stream_writer(
             node_event(
                 chunk_event(self.seat.role, self.phase),

@@ -1,7 +1,7 @@
 """Makes the model calls of one turn: a single call, or several with tool calls in between."""
 
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, NotRequired
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from typing_extensions import TypedDict
@@ -28,7 +28,7 @@ class CallResult(TypedDict):
     fell_back: bool
     usage: Usage
     seconds: float
-    is_cut: bool
+    is_cut: NotRequired[bool]  # missing in data from earlier releases
     degraded: list[Degradation]
 
 

@@ -80,7 +80,10 @@ async def take_turn(
     strategy = strategy_for(settings)
     seconds = strategy.time_limit(phase)
     stream = TurnStream(
-        node_runtime, seat, state["round"], tag, phase, time_limit=seconds, state=state
+        *(node_runtime, seat, state["round"], tag, phase),
+        time_limit=seconds,
+        state=state,
+        turn=this,
     )
     stream.begin()
     policy, limit = strategy.call_settings(phase, state["round"]), strategy.token_limit(phase)
@@ -228,11 +231,12 @@ async def extract_decision(
     speech: str,
     schema: type[BaseModel],
     known: list[Point],
+    turn: str = "",
 ) -> Extraction:
     """Extract a turn's decision with one structured-output call; `block` is None on failure."""
     small = getattr(schema, "small_prompt", "shared/small/extract")
     messages = extraction_prompt(seat, speech, known, debate_id(node_runtime), small)
-    return await fill_form(state, node_runtime, seat, messages, schema)
+    return await fill_form(state, node_runtime, seat, messages, schema, turn)
 
 
 async def fill_form(
@@ -241,10 +245,11 @@ async def fill_form(
     seat: Seat,
     messages: list[BaseMessage],
     schema: type[BaseModel],
+    turn: str = "",
 ) -> Extraction:
     """Fill in a form with one structured-output call; `block` is None on failure."""
     pause_if_asked(runtime)
-    stream = TurnStream(runtime, seat, state["round"], "", state=state)
+    stream = TurnStream(runtime, seat, state["round"], "", state=state, turn=turn)
     try:
         answered = await extract(seat, messages, schema, runtime.context, stream.listener())
         block, usage = answered.result.block, answered.result.usage

@@ -6,11 +6,12 @@ from typing import Any, Literal
 
 from langgraph.runtime import Runtime
 from pydantic import BaseModel
+from typing_extensions import TypedDict
 
 from contend.graph.errors import BUDGET, ModelFailed
 from contend.graph.phases import PhaseName
 from contend.graph.state import CallSubject, DebateState, Turn
-from contend.graph.values import NO_USAGE, Degradation, Seat, Usage
+from contend.graph.values import NO_USAGE, Degradation, Seat, Usage, WorkSpan
 from contend.nodes.calls.decide import StoredTurn, store_failure, turn_or_failure
 from contend.nodes.calls.stream import debate_id, report_problem
 from contend.nodes.calls.tasks import stored_task
@@ -51,6 +52,16 @@ class TurnPublisher:
                 publish_turn(self._runtime, turn)
 
 
+class _OldStoredTurn(TypedDict):
+    """A turn or a failure as release 0.1 stored it."""
+
+    spoken: TurnResult | None
+    what: str
+    why: str
+    degraded: list[Degradation]
+    spans: list[WorkSpan]
+
+
 async def _speak(
     state: DebateState,
     node_runtime: Runtime[Any],
@@ -72,7 +83,7 @@ async def _speak(
     return {"spoken": spoken, "failed": {}}
 
 
-_speak_once = stored_task("_speak", _speak)
+_speak_once = stored_task("_speak", _speak, _OldStoredTurn)
 
 
 async def speak(
@@ -155,7 +166,7 @@ async def _fill(
     hurried = _hurry(node_runtime, seat, seconds, "total_timeout")
     try:
         async with asyncio.timeout(seconds):
-            filled = await fill_form(state, hurried, seat, prompt.messages, schema)
+            filled = await fill_form(state, hurried, seat, prompt.messages, schema, about.id)
     except TimeoutError:
         filled = {**nothing, "usage": Usage(), "seconds": seconds}
     return {**filled, "called": True}

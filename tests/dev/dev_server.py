@@ -33,6 +33,7 @@ class DevServer:
         self.host = host
         self.home, self.models, self.database_url = home, models, database_url
         self.more = environment
+        self.config = REPOSITORY / "langgraph.json"
         self.log = home / "server.log"
         self.port = _free_port()
         self._process: subprocess.Popen[bytes] | None = None
@@ -87,7 +88,7 @@ class DevServer:
             return False
 
     def _options(self) -> list[str]:
-        place = ["--config", str(REPOSITORY / "langgraph.json"), "--host", self.host]
+        place = ["--config", str(self.config), "--host", self.host]
         quiet = ["--no-browser", "--no-reload", "--n-jobs-per-worker", "8"]
         return [*place, "--port", str(self.port), *quiet]
 

@@ -9,7 +9,7 @@ import pytest
 from contend.graph.forecast_contract.terms import ROLES
 from tests.dev.dev_server import DevServer
 from tests.service.test_routes import PREFIX, asked
-from tests.support.forecasting import QUESTION, forecasters, request
+from tests.support.forecasting import OUTCOMES, QUESTION, forecasters, request
 from tests.support.model_server import ModelServer
 
 pytestmark = pytest.mark.slow
@@ -43,8 +43,30 @@ async def test_a_forecast_by_the_sdk(server: DevServer) -> None:
         assert isinstance(state, dict)
         rows = state["forecast"]["probability_distribution"]
         assert rows[0]["probability"] == pytest.approx(0.66)
-        with pytest.raises(Exception, match="BadInput: A forecast needs the outcomes"):
-            await client.runs.wait(None, "forecast", input={"question": "?"}, context=context)
+
+
+async def test_a_bare_question_proposes_outcomes_and_waits_for_a_yes(
+    server: DevServer, models: ModelServer
+) -> None:
+    context: dict[str, Any] = {"model": "openai:m", "max_rounds": 1, "templates": False}
+    async with server.client() as client:
+        thread, calls = (await client.threads.create())["thread_id"], len(models.calls)
+        given = {"question": QUESTION}
+        await client.runs.wait(thread, "forecast", input=given, context=context)
+        assert len(models.calls) - calls == 1
+        (asked,) = (await client.threads.get_state(thread))["tasks"][0]["interrupts"]
+        assert asked["value"] == {"outcomes": OUTCOMES, "due": "2027-05-01"}
+        assert {*asked["response_schema"]["properties"]} == {"outcomes", "due"}
+        for wrong in ("no", {"outcomes": OUTCOMES[:1]}):
+            command: Any = {"resume": wrong}
+            with pytest.raises(Exception, match="ValidationError"):
+                await client.runs.wait(thread, "forecast", command=command)
+        accepted: Any = {"resume": "yes"}
+        state = await client.runs.wait(thread, "forecast", command=accepted)
+    assert isinstance(state, dict)
+    assert state["settings"]["max_rounds"] == 1
+    rows = state["forecast"]["probability_distribution"]
+    assert [row["outcome_id"] for row in rows] == ["yes", "no"]
 
 
 async def test_the_api_is_mounted_beside_it(server: DevServer) -> None:

@@ -203,6 +203,24 @@ async def test_documents_kept_here_serve_a_debate_and_others_are_refused(
             assert len(models.calls) == calls
 
 
+async def test_a_document_is_given_as_text(server: DevServer, models: ModelServer) -> None:
+    plan = {"name": "hiring plan", "text": "The monolith stays until the third team is hired."}
+    given: dict[str, Any] = {"question": "Should we split it?", "documents": [plan]}
+    async with server.client() as client:
+        thread = (await client.threads.create())["thread_id"]
+        await client.runs.wait(thread, "adversarial", input=given, context=SETTINGS)
+        assert "The monolith stays until the third team" in models.calls[-1].request.text
+        first = (await client.threads.get_history(thread, limit=50))[-1]
+        values: Any = (await client.threads.get_state(thread))["values"]
+        (document,) = values["documents"]
+        assert (document["name"], len(document["sha256"])) == ("hiring plan.md", 64)
+        assert "third team" not in str(first)
+        calls, path = len(models.calls), {"name": "plan.md", "path": "/etc/passwd"}
+        with pytest.raises(Exception, match=r"BadInput: documents\.0"):
+            await client.runs.wait(None, "adversarial", input=given | {"documents": [path]})
+        assert len(models.calls) == calls
+
+
 async def test_paths_of_seats_are_refused_and_their_tools_work(
     server: DevServer, models: ModelServer
 ) -> None:

@@ -92,6 +92,23 @@ async def test_a_changed_setting_counts_in_a_fork_and_is_shown(server: DevServer
     assert state["settings"] == {**fork["values"]["settings"], "skeptic_model": "openai:proposer"}
 
 
+async def test_words_arrive_as_messages_of_the_nodes_in_the_drawing(server: DevServer) -> None:
+    async with server.client() as client:
+        parts = [
+            part.data
+            async for part in client.runs.stream(
+                None, GRAPH, input=QUESTION, context=SETTINGS, stream_mode=["messages-tuple"]
+            )
+            if part.event == "messages"
+        ]
+    texts: dict[str, str] = {}
+    for message, about in parts:
+        texts[about["langgraph_node"]] = texts.get(about["langgraph_node"], "") + message["content"]
+    assert {*texts} == {"propose", "critique"}
+    assert "The skeptic speaks in call" in texts["critique"]
+    assert "nonce" not in texts["critique"]
+
+
 async def test_an_unknown_setting_is_refused_by_name(
     server: DevServer, models: ModelServer
 ) -> None:
@@ -188,6 +205,21 @@ async def test_a_debate_has_one_runner(server: DevServer, models: ModelServer) -
         assert len(models.calls) == calls
         assert await go_on(client, thread)
     records.close()
+
+
+async def test_an_edit_is_refused_while_another_process_runs_the_debate(server: DevServer) -> None:
+    async with server.client() as client:
+        thread = await begin(client)
+        before = await client.threads.get_state(thread)
+        lease = records_of(server).acquire(thread)
+        try:
+            with pytest.raises(BadRequestError, match="is being run by another process"):
+                await client.threads.update_state(thread, {"finish": True})
+        finally:
+            lease.release()
+        assert await client.threads.get_state(thread) == before
+        await client.threads.update_state(thread, {"finish": True})
+        assert (await state_of(client, thread))["finish"] is True
 
 
 async def test_runs_of_one_thread_follow_or_interrupt_each_other(

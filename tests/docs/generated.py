@@ -1,6 +1,7 @@
 """What the code writes into the docs. After a change run `python -m tests.docs.generated`."""
 
 import re
+from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,11 @@ from contend.graph.settings import SETTINGS, DebateSettings
 
 ROOT = Path(__file__).parents[2]
 SHARED = "settings"  # the page of the settings that all protocols have
-PAGES = {name: ROOT / "docs" / f"{name}.md" for name in (*SETTINGS, SHARED)}
+STUDIO = "studio"  # the page of the forms that Studio shows
+PAGES = {name: ROOT / "docs" / f"{name}.md" for name in (*SETTINGS, SHARED, STUDIO)}
 _TABLE = re.compile(r"^\| setting \| default \| allowed \|.*\n(?:\|.*\n)*", re.MULTILINE)
 _GRAPH = re.compile(r"^```mermaid\n.*?^```\n", re.DOTALL | re.MULTILINE)
+_FORMS = re.compile(r"^## The forms of the graphs\n(?:.*\n)*", re.MULTILINE)
 _CALLS = re.compile(r"^With the default settings .*\n", re.MULTILINE)
 
 Schema = dict[str, Any]
@@ -28,10 +31,50 @@ def generated(page: str) -> list[str]:
     shared = DebateSettings.model_json_schema()["properties"]
     if page == SHARED:
         return [settings_table(shared)]
+    if page == STUDIO:
+        return [_forms()]
     of_page = SETTINGS[page].model_json_schema()["properties"]
     own = {name: schema for name, schema in of_page.items() if shared.get(name) != schema}
-    graph = import_module(f"contend.graph.{page}").graph.get_graph().draw_mermaid()
-    return [f"```mermaid\n{graph}```\n", _calls_line(page), settings_table(own)]
+    return [_drawing(page), _calls_line(page), settings_table(own)]
+
+
+def _graph(protocol: str) -> Any:
+    return import_module(f"contend.graph.{protocol}").graph
+
+
+def _drawing(protocol: str) -> str:
+    return f"```mermaid\n{_graph(protocol).get_graph().draw_mermaid()}```\n"
+
+
+def _forms() -> str:
+    """Describe what each graph is given and gives back, as its schemas do."""
+    forms = {name: _fields_of(_graph(name)) for name in SETTINGS}
+    shared = set.intersection(*({*form} for form in forms.values()))
+    first = next(iter(forms.values()))
+    every = _rows(row for row in first if row in shared)
+    own = (
+        f"### `{name}`\n\n{_drawing(name)}\n{_rows(row for row in form if row not in shared)}"
+        for name, form in forms.items()
+    )
+    return "\n".join(["## The forms of the graphs", "", "### Every graph", "", every, *own])
+
+
+def _fields_of(graph: Any) -> list[str]:
+    kinds = {
+        "input": graph.get_input_jsonschema(),
+        "setting": graph.get_context_jsonschema(),
+        "result": graph.get_output_jsonschema(),
+    }
+    return [
+        f"| `{name}` | {kind} | {', '.join(field.get('langgraph_nodes', []))} | "
+        f"{field['description']} |"
+        for kind, schema in kinds.items()
+        for name, field in schema["properties"].items()
+    ]
+
+
+def _rows(rows: Iterable[str]) -> str:
+    return "\n".join(["| field | kind | nodes | |", "|---|---|---|---|", *rows, ""])
 
 
 def settings_table(properties: dict[str, Schema]) -> str:
@@ -79,7 +122,7 @@ def _allowed(schema: Schema) -> str:
 def main() -> None:
     for name, page in PAGES.items():
         text = page.read_text("utf-8")
-        patterns = [_TABLE] if name == SHARED else [_GRAPH, _CALLS, _TABLE]
+        patterns = {SHARED: [_TABLE], STUDIO: [_FORMS]}.get(name, [_GRAPH, _CALLS, _TABLE])
         for pattern, part in zip(patterns, generated(name), strict=True):
             (old,) = pattern.finditer(text)
             text = text[: old.start()] + part + text[old.end() :]

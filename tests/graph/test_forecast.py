@@ -46,6 +46,8 @@ def test_the_wiring_is_the_designs() -> None:
     drawn = graph.get_graph()
     assert set(drawn.nodes) == {
         "__start__",
+        "find_outcomes",
+        "confirm_outcomes",
         "retrieve",
         "propose",
         "critique",
@@ -55,7 +57,10 @@ def test_the_wiring_is_the_designs() -> None:
         "__end__",
     }
     assert {(edge.source, edge.target, edge.conditional) for edge in drawn.edges} == {
-        ("__start__", "retrieve", False),
+        ("__start__", "retrieve", True),
+        ("__start__", "find_outcomes", True),
+        ("find_outcomes", "confirm_outcomes", False),
+        ("confirm_outcomes", "retrieve", False),
         ("retrieve", "propose", False),
         ("propose", "critique", True),
         ("propose", "propose", True),
@@ -266,10 +271,8 @@ class TestFewerRolesAndRounds:
         assert result.probability_distribution[0].probability == pytest.approx(0.6)
 
 
-async def test_a_forecast_without_outcomes_is_refused_before_any_call() -> None:
+async def test_a_forecast_with_one_outcome_is_refused_before_any_call() -> None:
     cast = panel()
-    with pytest.raises(BadInput, match="needs the outcomes"):
-        await forecasted(cast, given={"question": QUESTION})
     broken = request()
     broken["prediction_context"]["outcomes"] = broken["prediction_context"]["outcomes"][:1]
     with pytest.raises(BadInput, match="outcomes"):

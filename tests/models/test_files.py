@@ -1,9 +1,11 @@
 """Files that are read and written."""
 
+from pathlib import Path
+
 import pytest
 import yaml
 
-from contend.models.files import parse_yaml
+from contend.models.files import parse_yaml, usable_name
 
 BOMB = "a: &a [x, x]\nb: &b [*a, *a]\nc: &c [*b, *b]\nd: &d [*c, *c]\ne: [*d, *d]"
 
@@ -16,3 +18,28 @@ def test_yaml_is_parsed() -> None:
 def test_yaml_that_grows_or_refers_to_itself_is_refused(text: str) -> None:
     with pytest.raises(yaml.YAMLError):
         parse_yaml(text)
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ("notes.txt", "notes.txt"),
+        ("../../notes.txt", "notes.txt"),
+        ("C:\\files\\notes.txt", "notes.txt"),
+        (".env", "env"),
+        ("", "file"),
+        ("..", "file"),
+        ("a\x00b\n.txt", "ab.txt"),
+        ("\ud800.txt", "txt"),
+        ("Überblick.md", "Überblick.md"),
+    ],
+)
+def test_names_of_uploads(given: str, name: str) -> None:
+    assert usable_name(given) == name
+
+
+@pytest.mark.parametrize("letter", ["x", "é", "€", "🧱"])
+def test_a_long_name_keeps_its_suffix_and_fits(letter: str, tmp_path: Path) -> None:
+    name = usable_name(f"{letter * 500}.txt")
+    assert name.endswith(f"{letter}.txt")
+    (tmp_path / name).write_text("It fits.")

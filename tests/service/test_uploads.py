@@ -1,40 +1,13 @@
 """Files sent with a question: their names are the client's, and may be anything."""
 
 import json
-from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
 
-from contend.service.uploads import usable_name
 from tests.service.test_debates import DEBATES, QUESTION, QUICK, client, events, models
 
 __all__ = ["client", "models"]
-
-
-@pytest.mark.parametrize(
-    ("given", "name"),
-    [
-        ("notes.txt", "notes.txt"),
-        ("../../notes.txt", "notes.txt"),
-        ("C:\\files\\notes.txt", "notes.txt"),
-        (".env", "env"),
-        ("", "file"),
-        ("..", "file"),
-        ("a\x00b\n.txt", "ab.txt"),
-        ("\ud800.txt", "txt"),
-        ("Überblick.md", "Überblick.md"),
-    ],
-)
-def test_names(given: str, name: str) -> None:
-    assert usable_name(given) == name
-
-
-@pytest.mark.parametrize("letter", ["x", "é", "€", "🧱"])
-def test_a_long_name_keeps_its_suffix_and_fits(letter: str, tmp_path: Path) -> None:
-    name = usable_name(f"{letter * 500}.txt")
-    assert name.endswith(f"{letter}.txt")
-    (tmp_path / name).write_text("It fits.")
 
 
 @pytest.mark.parametrize("name", ["no\x00tes.txt", f"{'🧱' * 120}.txt", "..", "/"])

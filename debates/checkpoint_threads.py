@@ -1,0 +1,148 @@
+"""Finds threads that other programs ran or copied, by their rows in the checkpoint tables."""
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from contend.debates.family import Origin, write_origin
+from contend.debates.leases import is_held, written
+from contend.debates.record import RAN_ON, dump_state
+from contend.debates.stored_turns import write_turns
+from contend.debates.tables import debates, forks, write
+from contend.graph.record import Status
+from contend.graph.settings import SETTINGS
+from contend.graph.state import DebateState
+
+SEEN_CHECKPOINT = "seen_checkpoint"
+"""An internal setting: the newest checkpoint when another program's thread was last read."""
+
+_checkpoints = sa.table(
+    "checkpoints", *map(sa.column, ("thread_id", "checkpoint_ns", "checkpoint_id", "metadata"))
+)
+_rows = _checkpoints.c
+_LEASE = (debates.c.lease_owner, debates.c.lease_holder, debates.c.lease_until)
+_LONGEST_ID = 36
+_FIRST_STEP_WITH_SEATS = 1
+
+# Jumps from one thread to the next, because reading every checkpoint takes long.
+_WITHOUT_RECORD = sa.text(
+    "WITH RECURSIVE threads(id) AS ("
+    " SELECT min(thread_id) FROM checkpoints"
+    " UNION ALL"
+    " SELECT (SELECT min(thread_id) FROM checkpoints WHERE thread_id > threads.id)"
+    " FROM threads WHERE id IS NOT NULL"
+    ") SELECT id FROM threads WHERE length(id) <= :longest AND id NOT IN (SELECT id FROM debates)"
+)
+
+
+@dataclass(frozen=True)
+class UnreadThread:
+    """A thread whose newest checkpoint is not in any record."""
+
+    id: str
+    protocol: str
+    checkpoint: str
+    ran_on: str
+
+    def mark(self, settings: dict[str, Any]) -> dict[str, Any]:
+        return {**settings, RAN_ON: self.ran_on, SEEN_CHECKPOINT: self.checkpoint}
+
+
+class CheckpointThreads:
+    def __init__(self, engine: sa.Engine) -> None:
+        self._engine = engine
+
+    def unread(self) -> list[UnreadThread]:
+        """Return other programs' threads that have no record, or went on since it was written."""
+        try:
+            return self._find_unread()
+        except sa.exc.DatabaseError:  # a command that needs the damaged part reports it
+            return []
+
+    def _find_unread(self) -> list[UnreadThread]:
+        with self._engine.connect() as connection:
+            if not sa.inspect(connection).has_table(_checkpoints.name):
+                return []
+            known = _seen_checkpoints(connection)
+            ids = connection.execute(_WITHOUT_RECORD, {"longest": _LONGEST_ID}).scalars().all()
+            found = [_newest(connection, each) for each in (*ids, *known)]
+            return [each for each in found if each and known.get(each.id) != each.checkpoint]
+
+    def first_checkpoint(self, thread: str) -> str | None:
+        with self._engine.connect() as connection:
+            first = sa.select(sa.func.min(_rows.checkpoint_id)).where(_is_of(thread))
+            return connection.execute(first).scalar()
+
+    def find_original(self, thread: str) -> tuple[str, frozenset[str]] | None:
+        """Return the debate that a thread is a copy of, and the checkpoints they share."""
+        first = self.first_checkpoint(thread)
+        copied = sa.and_(_rows.checkpoint_id == first, _rows.thread_id != thread)
+        others = sa.select(debates.c.id).where(debates.c.id.in_(_threads_with(copied)))
+        with self._engine.connect() as connection:
+            ids = connection.execute(others.order_by(debates.c.created_at)).scalars().all()
+            mine = _ids(connection, thread)
+            shared = {each: mine & _ids(connection, each) for each in ids}
+        # A copy of a copy shares most with the thread that it was made from.
+        nearest = max(shared, key=lambda each: len(shared[each]), default=None)
+        return (nearest, shared[nearest]) if nearest else None
+
+    def write_record(
+        self, thread: UnreadThread, begun: datetime, status: Status, state: DebateState
+    ) -> None:
+        """Write what another program has done, unless a process of ours holds the lease."""
+        # Without taking the lease, which would refuse a server that begins to run the thread.
+        mine = debates.c.id == thread.id
+        values = {
+            "status": status,
+            "state": dump_state(state),
+            "settings": thread.mark(state["settings"]),
+            "created_at": written(begun),
+            "updated_at": written(datetime.now(UTC)),
+        }
+        with write(self._engine) as connection:
+            row = connection.execute(sa.select(*_LEASE).where(mine).with_for_update()).first()
+            if row and not is_held(connection, row):
+                connection.execute(debates.update().where(mine).values(**values))
+                write_turns(connection, thread.id, state.get("turns", []), 0)
+
+    def write_origin(self, thread: str, origin: Origin) -> None:
+        known = sa.select(forks.c.debate_id).where(forks.c.debate_id == thread)
+        with write(self._engine) as connection:
+            if connection.execute(known).first() is None:
+                write_origin(connection, thread, origin)
+
+
+def _is_of(thread: str) -> sa.ColumnElement[bool]:
+    return sa.and_(_rows.thread_id == thread, _rows.checkpoint_ns == "")
+
+
+def _threads_with(condition: sa.ColumnElement[bool]) -> sa.Select[Any]:
+    return sa.select(_rows.thread_id).where(condition)
+
+
+def _ids(connection: sa.Connection, thread: str) -> frozenset[str]:
+    query = sa.select(_rows.checkpoint_id).where(_is_of(thread))
+    return frozenset(connection.execute(query).scalars())
+
+
+def _seen_checkpoints(connection: sa.Connection) -> dict[str, str]:
+    settings = sa.cast(debates.c.settings, sa.Text)
+    marked = settings.like(f'%"{SEEN_CHECKPOINT}"%')
+    query = sa.select(debates.c.id, settings).where(debates.c.status != "done", marked)
+    return {each: json.loads(about)[SEEN_CHECKPOINT] for each, about in connection.execute(query)}
+
+
+def _newest(connection: sa.Connection, thread: str) -> UnreadThread | None:
+    """Return a thread at its newest checkpoint, if a server runs it as a debate with seats."""
+    newest = sa.select(_rows.checkpoint_id, _rows.metadata).where(_is_of(thread))
+    row = connection.execute(newest.order_by(_rows.checkpoint_id.desc()).limit(1)).first()
+    if row is None:
+        return None
+    about = row.metadata if isinstance(row.metadata, dict) else json.loads(row.metadata)
+    if about.get("graph_id") not in SETTINGS or about.get("step", -1) < _FIRST_STEP_WITH_SEATS:
+        return None
+    place = f"LangGraph server {about.get('langgraph_api_url') or ''}".strip()
+    return UnreadThread(thread, about["graph_id"], row.checkpoint_id, place)

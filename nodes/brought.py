@@ -1,0 +1,89 @@
+"""Stores the texts and images that a client sends with its question."""
+
+import asyncio
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from contend.graph.contract import BroughtImage, BroughtText
+from contend.graph.errors import BadInput
+from contend.graph.settings import data_home
+from contend.graph.values import Value
+from contend.models.files import usable_name
+from contend.retrieval.documents import load_documents, save_corpus
+from contend.retrieval.images import MAX_IMAGES, read_images, save_images
+
+Read = TypeVar("Read")
+
+
+async def keep_brought(given: dict[str, Any]) -> dict[str, Any]:
+    """Return the input with texts and images replaced by what they are stored as."""
+    documents, images = given.get("documents"), given.get("images")
+    kept: dict[str, Any] = {}
+    if _brings(documents, "text"):
+        kept["documents"] = await asyncio.to_thread(_keep_texts, documents)
+    if _brings(images, "data"):
+        kept["images"] = await asyncio.to_thread(_keep_images, images)
+    return {**given, **kept}
+
+
+def _brings(given: Any, content: str) -> bool:
+    return isinstance(given, list) and any(
+        isinstance(each, dict) and content in each for each in given
+    )
+
+
+def _keep_texts(given: Any) -> list[dict[str, Any]]:
+    texts = _checked("documents", list[BroughtText], given)
+    loaded, _ = _as_files(texts, ".md", load_documents)
+    save_corpus(loaded, data_home())
+    return [_as_json(each.document) for each in loaded]
+
+
+def _keep_images(given: Any) -> list[dict[str, Any]]:
+    images = _checked("images", list[BroughtImage], given)
+    if len(images) > MAX_IMAGES:
+        raise BadInput(f"{len(images)} images were given; the limit is {MAX_IMAGES}.")
+    pictures = _as_files(images, "", read_images)
+    save_images(pictures, data_home())
+    return [_as_json(each.image) for each in pictures]
+
+
+def _checked(name: str, form: Any, given: Any) -> Any:
+    try:
+        return TypeAdapter(form).validate_python(given)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        place = ".".join(map(str, (name, *first["loc"])))
+        raise BadInput(f"{place} is not well-formed: {first['msg']}.") from error
+
+
+def _as_files(
+    brought: Sequence[BroughtText | BroughtImage],
+    suffix: str,
+    read: Callable[[Sequence[Path]], Read],
+) -> Read:
+    """Read what was sent as files are read, whose kind is known by the end of the name."""
+    with TemporaryDirectory(prefix="contend-") as folder:
+        paths = [_write(Path(folder) / str(at), each, suffix) for at, each in enumerate(brought)]
+        try:
+            return read(paths)
+        except BadInput as error:
+            shown = re.sub(re.escape(folder) + r"[/\\]\d+[/\\]", "", str(error))
+            raise BadInput(shown) from error
+
+
+def _write(folder: Path, brought: BroughtText | BroughtImage, suffix: str) -> Path:
+    path = folder / usable_name(brought.name)
+    path = path if path.suffix else path.with_name(path.name + suffix)
+    folder.mkdir()
+    path.write_bytes(brought.content)
+    return path
+
+
+def _as_json(stored: Value) -> dict[str, Any]:
+    return stored.model_dump(mode="json")

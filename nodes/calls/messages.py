@@ -1,0 +1,22 @@
+"""Streams words as LangGraph messages, for clients of a server that watch no events."""
+
+from typing import Any
+
+from langchain_core.messages import AIMessageChunk
+from langchain_core.runnables.config import ensure_config, set_config_context
+from langgraph.graph.message import push_message
+
+_NODE, _NAMESPACE = "langgraph_node", "langgraph_checkpoint_ns"
+
+
+def push_words(words: str, message_id: str, speaker: str) -> None:
+    """Stream visible words under the node that is in the drawing, not under its inner tasks."""
+    config: Any = ensure_config()
+    about = config["metadata"]
+    if not words or _NAMESPACE not in about or not config["callbacks"]:
+        return
+    node = about[_NAMESPACE].partition(":")[0]
+    shown: Any = {**config, "metadata": {**about, _NODE: node}}
+    chunk = AIMessageChunk(content=words, id=message_id, name=speaker)
+    with set_config_context(shown) as context:
+        context.run(push_message, chunk, state_key=None)

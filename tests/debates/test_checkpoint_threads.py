@@ -1,0 +1,104 @@
+"""Threads in the checkpoint tables that no record tells of."""
+
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.base import BaseCheckpointSaver
+
+from contend.debates.adoption import adopt_threads
+from contend.debates.history import graph_of
+from contend.debates.repository import Repository
+from contend.debates.run import open_repository
+from contend.graph.checkpoints.saver import checkpointer
+from tests.support.scripted import THREAD, full_cast, scripted_settings
+
+OTHER = THREAD.replace("1", "2")
+SERVER = {"graph_id": "adversarial", "langgraph_api_url": "http://elsewhere:8123"}
+
+
+@pytest.fixture
+async def saver(database: str) -> AsyncIterator[BaseCheckpointSaver[str]]:
+    async with checkpointer() as opened:
+        yield opened
+
+
+@pytest.fixture
+def records(database: str) -> Iterator[Repository]:
+    opened = open_repository()
+    yield opened
+    opened.close()
+
+
+async def run_elsewhere(
+    saver: Any, thread: str = THREAD, given: Any = "Why?", about: Any = SERVER, **settings: Any
+) -> None:
+    config: Any = {"configurable": {"thread_id": thread, **about}}
+    with full_cast().on_stage():
+        await graph_of("adversarial", saver).ainvoke(
+            {"question": given} if isinstance(given, str) else given,
+            config,
+            context=scripted_settings(**settings),
+        )
+
+
+def unread(records: Repository) -> list[str]:
+    return [each.id for each in records.threads.unread()]
+
+
+def test_a_database_without_checkpoints_has_no_threads(records: Repository) -> None:
+    assert records.threads.unread() == []
+
+
+async def test_a_thread_is_unread_until_it_is_adopted_and_again_when_it_goes_on(
+    records: Repository, saver: Any
+) -> None:
+    await run_elsewhere(saver, pause="before_synthesis")
+    (found,) = records.threads.unread()
+    assert (found.id, found.ran_on) == (THREAD, "LangGraph server http://elsewhere:8123")
+    await adopt_threads(records, [found])
+    assert unread(records) == []
+    paused = records.find(THREAD)
+    assert (paused.status, paused.ran_on) == ("paused", found.ran_on)
+    await run_elsewhere(saver, given=None, pause="never")
+    assert unread(records) == [THREAD]
+    await adopt_threads(records, records.threads.unread())
+    done = records.find(THREAD)
+    assert (done.status, done.created_at) == ("done", paused.created_at)
+    assert done.created_at < done.updated_at
+    assert unread(records) == []
+
+
+@pytest.mark.parametrize(
+    ("about", "thread"),
+    [({}, THREAD), ({"graph_id": "another_program"}, THREAD), (SERVER, "t" * 37)],
+)
+async def test_threads_that_are_not_debates_of_a_server_are_left_alone(
+    records: Repository, saver: Any, about: dict[str, str], thread: str
+) -> None:
+    await run_elsewhere(saver, thread=thread, about=about)
+    assert unread(records) == []
+
+
+async def test_a_thread_that_cannot_be_read_does_not_hide_the_others(
+    records: Repository, saver: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    for thread in (THREAD, OTHER):
+        await run_elsewhere(saver, thread)
+    broken, whole = records.threads.unread()
+    await saver.adelete_thread(broken.id)
+    await adopt_threads(records, [broken, whole])
+    assert records.ids() == [whole.id]
+    assert f"Thread {broken.id} cannot be read" in caplog.text
+
+
+async def test_a_debate_that_we_run_now_is_not_overwritten(records: Repository, saver: Any) -> None:
+    await run_elsewhere(saver, pause="before_synthesis")
+    await adopt_threads(records, records.threads.unread())
+    lease = records.acquire(THREAD)
+    await run_elsewhere(saver, given=None, pause="never")
+    await adopt_threads(records, records.threads.unread())
+    assert records.find(THREAD).status == "paused"
+    lease.release()
+    await adopt_threads(records, records.threads.unread())
+    assert records.find(THREAD).status == "done"

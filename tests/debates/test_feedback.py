@@ -1,0 +1,60 @@
+"""Ratings as feedback of the trace, where somebody switched traces on."""
+
+import json
+import logging
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+from langsmith.utils import get_env_var
+
+from contend.debates.feedback import send_rating
+from tests.cli.support import ASK, Command, debaters
+from tests.models.test_tracing import LangSmith
+from tests.support.model_server import ModelServer
+
+DEBATE = "5f0c1f0e-0000-4000-8000-000000000001"
+
+
+@pytest.mark.slow
+def test_a_trace_has_the_debates_id_and_its_scores_as_feedback(tmp_path: Path) -> None:
+    with LangSmith() as langsmith, ModelServer(debaters(), models=["m"]) as models:
+        Thread(target=langsmith.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{langsmith.server_address[1]}"
+        traced = {"LANGSMITH_TRACING": "true", "LANGSMITH_ENDPOINT": address}
+        traced |= {"LANGSMITH_API_KEY": "another-secret-key"}
+        contend = Command(tmp_path / "contend", models)
+        asked = contend.spawn(*ASK, "--json", **traced)
+        debate = asked.json["id"]
+        assert contend.spawn("rate", debate, "8", **traced).code == 0
+        langsmith.shutdown()
+    sent = [json.loads(body) for body in langsmith.bodies]
+    assert {run["trace_id"] for each in sent for run in each.get("post", [])} == {debate}
+    scores = {each["key"]: (each["trace_id"], each["score"]) for each in sent if "key" in each}
+    assert scores == {"auto_score": (debate, 0.765), "user_rating": (debate, 0.8)}
+
+
+def _forget_environment() -> None:
+    forget: Any = get_env_var
+    forget.cache_clear()
+
+
+def _break_langsmith(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(**_: Any) -> None:
+        raise OSError("nobody is there")
+
+    monkeypatch.setattr("langsmith.run_trees.get_cached_client", refuse)
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_a_rating_without_langsmith_is_no_error(
+    is_on: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("LANGSMITH_TRACING", str(is_on).lower())
+    _forget_environment()
+    _break_langsmith(monkeypatch)
+    with caplog.at_level(logging.WARNING):
+        send_rating(DEBATE, 8)
+    _forget_environment()
+    assert ("nobody is there" in caplog.text) is is_on
