@@ -31,9 +31,7 @@ from contend.retrieval.images import Picture
 
 # The size of the fence around an answer, in bytes.
 _FENCE_ROOM = 64
-_HISTORIES = {
-    *("history", "earlier", "own_position", "current_round", "exchanges", "neutral_earlier")
-}
+_HISTORIES = {*("history", "own_position", "current_round", "exchanges", "neutral_earlier")}
 
 
 @dataclass(frozen=True)

@@ -140,7 +140,6 @@ class PromptContent:
     def _debate_values(self, turns: list[Turn]) -> PromptValues:
         state, data = self.state, self.fence
         answers, critiques = turns_of(state, "propose"), turns_of(state, "critique")
-        latest = answers[-1] if answers else None
         return {
             "task": lambda: load(f"{self.settings.protocol}/{self.strategy.style}.{self.part}"),
             "question": lambda: data("question", state["question"]),
@@ -162,14 +161,10 @@ class PromptContent:
             "answer_last": lambda: data("answer", answers[-1].text),
             "critique_last": lambda: data("critique", critiques[-1].text),
             "history": lambda: self._history(turns, self._left_out(turns)),
-            "earlier": lambda: self._history(
-                [turn for turn in turns if turn is not latest], self._left_out(turns)
-            ),
             "points": lambda: list_points(points_of(state), data),
             "verdict": self._verdict,
             "final_answer": lambda: data("answer", state["final_answer"]),
             "round": lambda: str(state["round"]),
-            "previous_round": lambda: str(state["round"] - 1),
             "max_rounds": lambda: str(self.strategy.rounds[1]),
             "stop_reason": lambda: state["stop"].evidence,
         }
