@@ -24,6 +24,9 @@ from contend.retrieval.images import Picture
 # Values added to a user's own prompt, which has no placeholders for them.
 _MATERIAL = ("{remarks}", "{quote_checks}", "{passages}")
 
+# Later prompts of a seat have these unchanged, apart from what is appended to the history.
+_REPEATED = ("{question}", "{history}")
+
 _TEMPLATE_RULE = (
     "Use the reasoning template above that fits best as your scaffold; if none fits, use none."
 )
@@ -110,6 +113,13 @@ class PromptContent:
             SystemMessage(f"{system}\n\n{self._about_tools()}" if self.seat.tools else system),
             HumanMessage(content if pictures else text),
         ]
+
+    def stable_characters(self, turns: list[Turn], text: str) -> int:
+        """Return how much of a prompt the seat's next prompt repeats: the question and history."""
+        template = prompt_text(self.seat, self.settings, self.part)
+        ends = [template.find(name) + len(name) for name in _REPEATED if name in template]
+        stable = fill(template[: max(ends, default=0)], self.values(turns))
+        return len(stable) if text.startswith(stable) else 0
 
     def _about_tools(self) -> str:
         most = self.strategy.most_tool_calls
