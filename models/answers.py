@@ -172,8 +172,8 @@ def usage_of(message: AIMessage) -> Usage | None:
 
 def _cache_writes(message: AIMessage) -> int:
     """Return the input tokens that the provider added to its cache; some state them by lifetime."""
-    counted = message.usage_metadata or {}
-    details: Mapping[str, Any] = counted.get("input_token_details") or {}
+    counted = message.usage_metadata
+    details: Mapping[str, Any] = (counted and counted.get("input_token_details")) or {}
     by_lifetime = sum(details[name] or 0 for name in details if name.startswith("ephemeral"))
     return max(details.get("cache_creation") or 0, by_lifetime)
 

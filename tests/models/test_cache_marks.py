@@ -76,8 +76,8 @@ def test_what_is_written_to_the_cache_costs_more() -> None:
         parse_spec("anthropic:claude-haiku-4-5"),
         Usage(input_tokens=1000, output_tokens=0),
     )
-    fresh, written = (priced(usage, spec, {}, tokens).cost_usd for tokens in (0, 800))
-    assert (fresh, written) == (pytest.approx(0.001), pytest.approx(0.0012))
+    costs = [priced(usage, spec, {}, tokens).cost_usd for tokens in (0, 800)]
+    assert costs == pytest.approx([0.001, 0.0012])
 
 
 @pytest.mark.parametrize(
@@ -86,5 +86,5 @@ def test_what_is_written_to_the_cache_costs_more() -> None:
 )
 def test_writes_are_read_from_the_usage(details: Any) -> None:
     counted: Any = {"input_tokens": 1000, "output_tokens": 1, "total_tokens": 1001}
-    chunk = AIMessageChunk("", usage_metadata={**counted, "input_token_details": details})
+    chunk = AIMessageChunk(content="", usage_metadata={**counted, "input_token_details": details})
     assert _cache_writes(chunk) == 800
