@@ -17,6 +17,7 @@ from benchmarks import (
     long_page,
     moderated,
     parallel,
+    prefixes,
     retrieval,
     startup,
     travel,
@@ -27,6 +28,7 @@ from benchmarks.harness import REPOSITORY, Result
 ALL: dict[str, Callable[[], list[Result]]] = {
     "latency": latency.results,
     "parallel": parallel.results,
+    "prefixes": prefixes.results,
     "cpu": cpu.results,
     "crowd": crowd.results,
     "checkpoints": checkpoints.results,

@@ -1,7 +1,6 @@
-"""Compares parallel seats with the slowest call, and measures how cacheable prompts are."""
+"""Compares parallel seats with the slowest call."""
 
 import asyncio
-import json
 import time
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -16,7 +15,6 @@ from benchmarks.harness import (
     in_steps,
     model_process,
     replay_steps,
-    settings,
     wall,
 )
 from benchmarks.latency import pace
@@ -33,23 +31,12 @@ _SEATS = 5
 _REFINERS = 4
 # A refine debate of two rounds: answers, twice feedback and refinements, the merge, the score.
 _REFINE_STEPS = [_REFINERS, 1, _REFINERS, 1, _REFINERS, 1, 1]
-_GROWING = (3, 5, 8)
-_DEBATERS = 3
-_BYTES_PER_TOKEN = 4
 
 
 def results() -> list[Result]:
-    """Measure parallel rounds, conviction checks, a refine debate, and growing prompts."""
+    """Measure parallel rounds, conviction checks and a refine debate."""
     with model_process(*pace(_SECONDS)) as server:
-        timed = [_first_round(server), _checks(server), _refining(server)]
-    with model_process("--tokens", "300") as server:
-        grown = [
-            _prompts(server, "adversarial", _adversarial),
-            _prompts(server, "forum with a judge", partial(_forum, judge_mode="external_judge")),
-            _prompts(server, "forum by concession", partial(_forum, judge_mode="self_convergence")),
-            _prompts(server, "refine", refine_settings),
-        ]
-    return timed + grown
+        return [_first_round(server), _checks(server), _refining(server)]
 
 
 class _Stopwatch:
@@ -132,65 +119,20 @@ def _refining(server: ModelProcess) -> Result:
     return Result(what, median(ratios), DEBATE_LIMIT, "x", note)
 
 
-def _prompts(server: ModelProcess, name: str, settings_of: Any) -> Result:
-    """Measure the growth of prompts with each round, and the share that a provider can cache."""
-    shown, share = [], 0.0
-    for rounds in _GROWING:
-        asyncio.run(debate(settings_of(_DEBATERS, rounds)))
-        sent, known = _sent_and_known(server.take_calls())
-        share = 100 * known / sent
-        tokens = sent / _BYTES_PER_TOKEN / 1000
-        shown.append(f"{rounds} rounds: {tokens:.0f}k tokens, {share:.0f} %")
-    what = f"{name}: stable prefix of all prompts, {_GROWING[-1]} rounds"
-    note = (
-        f"{'; '.join(shown)}; {_DEBATERS} models debate; four bytes a token, replies of 300 words"
-    )
-    return Result(what, share, unit="%", note=note)
-
-
-def _sent_and_known(calls: Sequence[Seen]) -> tuple[int, int]:
-    """Return the total size of the prompts, and of prefixes that the model has already received."""
-    before: dict[str, list[bytes]] = {}
-    sent = known = 0
-    for call in calls:
-        prompt = "\n".join(_text(message) for message in call.messages).encode()
-        earlier = before.setdefault(call.model, [])
-        known += max((_shared(prompt, other) for other in earlier), default=0)
-        sent += len(prompt)
-        earlier.append(prompt)
-    return sent, known
-
-
-def _text(message: dict[str, Any]) -> str:
-    content = message["content"]
-    return f"{message['role']}: {content if isinstance(content, str) else json.dumps(content)}"
-
-
-def _shared(one: bytes, other: bytes) -> int:
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
-
-
-def _adversarial(_: int, rounds: int) -> "DebateSettings":
-    from contend.graph.settings import AdversarialSettings
-
-    return AdversarialSettings.model_validate(settings(min_rounds=rounds, max_rounds=rounds))
-
-
 def _forum(seats: int, rounds: int, **changes: Any) -> "DebateSettings":
     from contend.graph.settings import ForumSettings
 
-    return ForumSettings.model_validate(_table(seats) | {"max_rounds": rounds} | changes)
+    return ForumSettings.model_validate(debaters(seats) | {"max_rounds": rounds} | changes)
 
 
 def refine_settings(seats: int, rounds: int) -> "DebateSettings":
     """Return settings for a refine debate that runs the full number of rounds."""
     from contend.graph.settings import RefineSettings
 
-    return RefineSettings.model_validate(_table(seats) | {"max_debate_rounds": rounds})
+    return RefineSettings.model_validate(debaters(seats) | {"max_debate_rounds": rounds})
 
 
-def _table(seats: int) -> dict[str, Any]:
+def debaters(seats: int) -> dict[str, Any]:
     """Return settings with a separate model for every seat, to track prefixes by seat."""
     given = [{"name": f"Seat {n}", "model": f"openai:seat-{n}"} for n in range(1, seats + 1)]
     calm = {"max_retries": 0, "templates": False, "embedding_model": "embedded:minilm-l6"}

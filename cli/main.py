@@ -43,6 +43,7 @@ from contend.cli.commands.stats import stats
 from contend.cli.commands.tree import tree
 from contend.cli.ending import abandon_threads, exit_process
 from contend.cli.exit_codes import BAD_INPUT, FAILED, OK
+from contend.cli.late_imports import delay_imports
 
 _EPILOG = (
     "Exit codes: 0 done, 1 error, 2 bad input or settings, 3 paused, 4 model failed, "
@@ -147,6 +148,7 @@ def root(
 def main() -> None:
     # Garbage collection during imports takes a tenth of the startup; see `garbage.py`.
     gc.disable()
+    delay_imports()
     for stream in (sys.stdout, sys.stderr):
         # Print a question mark, not a traceback, where emoji cannot be encoded.
         stream.reconfigure(errors="replace")  # type: ignore[union-attr]

@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
+from contend.debates.dialects import insert
 from contend.debates.tables import calls, write
 
 if TYPE_CHECKING:  # slow to import, and only runs and replays need it
@@ -30,9 +30,10 @@ class Recordings:
 
     def add(self, debate_id: str, key: "CallKey", call: "RecordedCall") -> None:
         """Store a call; if a crash caused a repetition, replace the earlier recording."""
-        dialect = postgresql if self._engine.dialect.name == "postgresql" else sqlite
         text = call.model_dump_json(exclude_defaults=True)
-        row = dialect.insert(calls).values(debate_id=debate_id, **key._asdict(), call=text)
+        row = insert(self._engine.dialect.name, calls).values(
+            debate_id=debate_id, **key._asdict(), call=text
+        )
         row = row.on_conflict_do_update(
             index_elements=list(calls.primary_key), set_={"call": row.excluded.call}
         )

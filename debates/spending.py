@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
+from contend.debates.dialects import insert
 from contend.debates.tables import spending, write
 from contend.graph.errors import OUT_OF_BUDGET, BadInput, ModelFailed
 
@@ -34,9 +34,10 @@ class Spending:
 
     def put(self, debate_id: str, entry: str, amount: "Amount") -> None:
         """Store the maximum cost of a call, or the actual cost if available."""
-        dialect = postgresql if self._engine.dialect.name == "postgresql" else sqlite
         values = {"tokens": round(amount.tokens), "cost": amount.cost}
-        row = dialect.insert(spending).values(debate_id=debate_id, entry=entry, **values)
+        row = insert(self._engine.dialect.name, spending).values(
+            debate_id=debate_id, entry=entry, **values
+        )
         row = row.on_conflict_do_update(index_elements=list(spending.primary_key), set_=values)
         with write(self._engine) as connection:
             connection.execute(row)

@@ -3,11 +3,12 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
+from contend.debates.dialects import insert
 from contend.debates.events import Event
 from contend.debates.tables import debates, events
 from contend.graph.errors import BadInput
@@ -54,11 +55,12 @@ def with_sources(rows: sa.FromClause) -> sa.Join:
     return rows.outerjoin(_sources, is_source)
 
 
-# Built once, because every group of events needs one.
-_INSERTS = {
-    dialect.dialect.name: dialect.insert(events).on_conflict_do_nothing()
-    for dialect in (sqlite, postgresql)
-}
+@cache
+def _insert(dialect: str) -> Any:
+    """Build the insert once, because every group of events needs it."""
+    return insert(dialect, events).on_conflict_do_nothing()
+
+
 EVENTS = sa.select(*COLUMNS).select_from(with_sources(events))
 
 
@@ -79,7 +81,7 @@ def insert_events(connection: sa.Connection, stored: Mapping[str, Sequence[Store
     """Store events by debate id, except those already stored."""
     rows = [_row(debate_id, each) for debate_id in stored for each in stored[debate_id]]
     if rows:
-        connection.execute(_INSERTS[connection.dialect.name], rows)
+        connection.execute(_insert(connection.dialect.name), rows)
 
 
 def lock_sources(connection: sa.Connection, stored: Iterable[StoredEvent]) -> None:

@@ -13,7 +13,7 @@ HUMAN = "human"  # in place of a model
 class Value(BaseModel):
     """A frozen value object that tolerates unknown fields from a later release."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
 
 class Usage(Value):

@@ -1,7 +1,7 @@
 """Reads a streamed answer, applies time limits, and checks that the answer is complete."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
@@ -55,7 +55,7 @@ async def stream_answer(  # noqa: PLR0913 - what a call is, and what ends it
     pieces: list[str] = []
     thoughts: list[str] = []
     parts: list[AIMessage] = []
-    usage, finish, is_cut = Usage(), None, False
+    usage, cache_writes, finish, is_cut = Usage(), 0, None, False
     limits = _TimeLimits.of(settings, spec, seconds_used)
     async with aclosing(_chunks(model, messages, limits)) as chunks:
         async for chunk in chunks:
@@ -65,12 +65,12 @@ async def stream_answer(  # noqa: PLR0913 - what a call is, and what ends it
             if may_call_tools:
                 parts.append(chunk)
             thoughts.append(str(chunk.additional_kwargs.get("reasoning_content") or ""))
-            usage = usage_of(chunk) or usage
+            usage, cache_writes = usage_of(chunk) or usage, cache_writes + _cache_writes(chunk)
             finish = finish_reason(chunk) or finish
             if is_cut := time_is_up():
                 break
     finish = "stop" if is_cut else finish
-    calling, cost = _join_tool_calls(parts), priced(usage, spec, settings.prices)
+    calling, cost = _join_tool_calls(parts), priced(usage, spec, settings.prices, cache_writes)
     reply = _accept_answer("".join(pieces), "".join(thoughts), finish, calling, cost, spec)
     return replace(reply, seconds=asyncio.get_running_loop().time() - began, is_cut=is_cut)
 
@@ -168,6 +168,14 @@ def usage_of(message: AIMessage) -> Usage | None:
         output_tokens=counted["output_tokens"],
         cached_tokens=(counted.get("input_token_details") or {}).get("cache_read"),
     )
+
+
+def _cache_writes(message: AIMessage) -> int:
+    """Return the input tokens that the provider added to its cache; some state them by lifetime."""
+    counted = message.usage_metadata
+    details: Mapping[str, Any] = (counted and counted.get("input_token_details")) or {}
+    by_lifetime = sum(details[name] or 0 for name in details if name.startswith("ephemeral"))
+    return max(details.get("cache_creation") or 0, by_lifetime)
 
 
 def finish_reason(message: AIMessage) -> str | None:

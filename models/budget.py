@@ -163,7 +163,8 @@ class CallPrice:
 
     @property
     def _dearest_input(self) -> float:
-        return max(self.price.input, self.price.cached or 0) if self.price else 0
+        price = self.price
+        return max(price.input, price.cached or 0, price.cache_write or 0) if price else 0
 
 
 # Finite, because inf * 0 and inf - inf are nan, which would let any call pass.

@@ -16,6 +16,7 @@ from contend.graph.settings import DebateSettings
 from contend.graph.values import Seat, Usage
 from contend.models.answers import COMPLETE, Reply, finish_reason, stream_answer, usage_of
 from contend.models.budget import cap_of, most_tokens, prompt_tokens, reserved
+from contend.models.cache_marks import with_cache_marks
 from contend.models.failures import BadAnswer, Failure
 from contend.models.limits import limits_of
 from contend.models.prices import priced
@@ -96,6 +97,7 @@ async def _ask(
         # A turn over its limit is kept in full: retry with a higher limit instead of truncating it.
         cut = failed is not None and failed.kind == "length"
         sent = [*messages, _SHORTER] if cut and aids.limit is None else messages
+        sent = with_cache_marks(sent) if provider_of(spec).caches_marked_parts else sent
         must_answer = aids.spent and not provider_of(spec).history_needs_tools
         tools = [] if must_answer else list(aids.tools)
         ceiling = _ceiling(spec, settings, aids.limit, whole=cut or is_last)

@@ -19,6 +19,10 @@ _TABLE = Path(__file__).parent / "prices.yaml"
 _SNAPSHOT = re.compile(r"-(\d{4})-?(\d{2})-?(\d{2})$")
 
 
+# Anthropic's, for what it keeps for five minutes, over the price of input.
+_CACHE_WRITE = 1.25
+
+
 @dataclass(frozen=True)
 class Price:
     """A price in US dollars per million tokens, and its source."""
@@ -26,23 +30,32 @@ class Price:
     input: float
     output: float
     cached: float | None = None
+    cache_write: float | None = None  # for input that the provider adds to its cache
     source: str = ""
     read: date | None = None  # set if it is from the built-in table
     until: date | None = None
 
 
-def priced(usage: Usage, spec: ModelSpec, prices: Prices) -> Usage:
+def priced(usage: Usage, spec: ModelSpec, prices: Prices, cache_writes: int = 0) -> Usage:
     """Add the cost to the usage if the model's price is available."""
     price = price_of(spec, prices)
-    return usage.model_copy(update={"cost_usd": cost_of(usage, price)}) if price else usage
+    cost = cost_of(usage, price, cache_writes) if price else None
+    return usage.model_copy(update={"cost_usd": cost}) if price else usage
 
 
 def price_of(spec: ModelSpec, prices: Prices, today: date | None = None) -> Price | None:
     """Return the user's price, zero for local models, or the price in the built-in table."""
+    price = _price_of(spec, prices, today)
+    if price is None or not provider_of(spec).caches_marked_parts:
+        return price
+    return replace(price, cache_write=_CACHE_WRITE * price.input)
+
+
+def _price_of(spec: ModelSpec, prices: Prices, today: date | None) -> Price | None:
     names = (key for key in (str(spec), *prices) if key in prices and _is_name_of(key, spec))
     if name := next(names, None):
         sent, written, *cached = prices[name]
-        return Price(sent, written, cached[0] if cached else None, source="your settings")
+        return Price(sent, written, cached[0] if cached else None, None, "your settings")
     provider = provider_of(spec)
     if provider.is_free:
         return Price(0.0, 0.0, source="this machine")
@@ -57,7 +70,7 @@ def price_table() -> dict[str, Price]:
     for source in _read_table()["sources"]:
         for spec, (sent, cached, written) in source["prices"].items():
             known = {"source": source["title"], "read": source["read"]}
-            prices[spec] = Price(sent, written, cached, **known, until=source.get("until"))
+            prices[spec] = Price(sent, written, cached, None, **known, until=source.get("until"))
     return prices
 
 
@@ -94,10 +107,12 @@ def _is_name_of(key: str, spec: ModelSpec) -> bool:
         return False  # preflight reports the error; here it must not fail a paid call
 
 
-def cost_of(usage: Usage, price: Price) -> float | None:
+def cost_of(usage: Usage, price: Price, cache_writes: int = 0) -> float | None:
     if usage.input_tokens is None or usage.output_tokens is None:
         return None
     cached = min(usage.cached_tokens or 0, usage.input_tokens)
     rate = price.input if price.cached is None else price.cached
     fresh = (usage.input_tokens - cached) * price.input
+    if price.cache_write is not None:
+        fresh += cache_writes * (price.cache_write - price.input)
     return (fresh + cached * rate + usage.output_tokens * price.output) / 1_000_000

@@ -35,7 +35,6 @@ from contend.nodes.forum.prompt_values import others_who_answered
 from contend.nodes.prompting.answers import label_of
 from contend.nodes.prompting.values import turns_in_history
 from contend.nodes.rounds import still_active
-from contend.retrieval.quotes.check import was_said
 
 _READER: Reader[ConvictionBlock, Claim] = Reader(
     form=ConvictionBlock,
@@ -128,6 +127,8 @@ def _report_withdrawal(
 def _conviction(
     state: DebateState, settings: DebateSettings, seat: Seat, claim: Claim
 ) -> Conviction:
+    from contend.retrieval.quotes.check import was_said  # slow to import
+
     others = others_who_answered(state, settings, seat.id)
     named = named_seat(claim.named, _names(state, settings, others)) if claim.convinced else None
     whom = named if named in others else None

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from contend.graph.errors import BadInput
 from contend.models.text import clean_piece
-from contend.retrieval.quotes.words import LOWERED, RAISED
+from contend.retrieval.digits import LOWERED, RAISED
 
 KINDS = (".txt", ".md", ".markdown", ".pdf", ".html", ".htm", ".csv")
 

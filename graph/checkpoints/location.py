@@ -10,7 +10,7 @@ if TYPE_CHECKING:  # the driver is loaded only if a server is used
     from contend.graph.checkpoints.postgres import Postgres
 
 CHECKPOINT_TABLES = {
-    "sqlite": ("checkpoints", "writes"),
+    "sqlite": ("checkpoints", "writes", "checkpoint_constants"),
     "postgresql": ("checkpoints", "checkpoint_blobs", "checkpoint_writes"),
 }
 

@@ -91,8 +91,8 @@ class KeepingSaver(BaseCheckpointSaver[str]):
         if await self._put_writes(config, writes, task_id, task_path):
             return
         ids = {key: config["configurable"][key] for key in _IDS}
-        _, data = self.serde.dumps_typed([ids, list(writes), task_id, task_path])
-        await asyncio.to_thread(_keep_in_file, thread_of(config), data)
+        kind, data = self.serde.dumps_typed([ids, list(writes), task_id, task_path])
+        await asyncio.to_thread(_keep_in_file, thread_of(config), kind, data)
 
     async def _put_writes(self, config: RunnableConfig, *what: Any) -> bool:
         """Save writes; return False during an outage or while earlier writes are waiting."""
@@ -116,7 +116,7 @@ class KeepingSaver(BaseCheckpointSaver[str]):
     async def _save_kept_writes(self, thread: str) -> None:
         for file in await asyncio.to_thread(_kept_files, thread):
             data = await asyncio.to_thread(file.read_bytes)
-            ids, writes, task_id, task_path = self.serde.loads_typed(("msgpack", data))
+            ids, writes, task_id, task_path = self.serde.loads_typed((_kind_of(file), data))
             config: RunnableConfig = {"configurable": ids}
             await self._retry(super().aput_writes, config, writes, task_id, task_path)
             await asyncio.to_thread(file.unlink)
@@ -128,6 +128,18 @@ class KeepingSaver(BaseCheckpointSaver[str]):
                 return await method(*arguments)
 
         return await retry_until_available(attempt)
+
+
+def finished_step(config: RunnableConfig, metadata: CheckpointMetadata) -> tuple[str, str] | None:
+    """Return the namespace and id of the checkpoint before a new one, if its step is finished.
+
+    Nobody reads the results of its tasks again: a fork or replay from there runs the step anew.
+    """
+    place = config["configurable"]
+    before = place.get("checkpoint_id")
+    if before and metadata.get("source") == "loop":
+        return place.get("checkpoint_ns", ""), before
+    return None
 
 
 def reserve_space() -> None:
@@ -149,8 +161,8 @@ def unsaved_folder(thread: str) -> Path:
     return data_home() / "unsaved" / quote(thread, safe="")
 
 
-def _keep_in_file(thread: str, data: bytes) -> None:
-    file = unsaved_folder(thread) / f"{uuid4()}.writes"
+def _keep_in_file(thread: str, kind: str, data: bytes) -> None:
+    file = unsaved_folder(thread) / f"{uuid4()}.{kind}.writes"
     try:
         try:
             write_private_file(file, data)
@@ -162,6 +174,11 @@ def _keep_in_file(thread: str, data: bytes) -> None:
     except OSError as error:
         why = error.strerror or type(error).__name__
         raise DatabaseUnavailable(f"Results could not be kept in {file.parent}: {why}") from error
+
+
+def _kind_of(file: Path) -> str:
+    """Return the kind of serialized data; earlier releases had one kind and did not name it."""
+    return file.stem.partition(".")[2] or "msgpack"
 
 
 def _kept_files(thread: str) -> list[Path]:

@@ -6,12 +6,18 @@ from contextlib import asynccontextmanager
 from typing import Any, LiteralString
 
 from langchain_core.runnables import RunnableConfig
+from langgraph._internal._constants import RETURN
 from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from psycopg.errors import UndefinedTable
 
-from contend.graph.checkpoints.outages import KeepingSaver, retry_until_available
+from contend.graph.checkpoints.outages import (
+    KeepingSaver,
+    finished_step,
+    retry_until_available,
+    thread_of,
+)
 from contend.graph.checkpoints.postgres import Connection, Pool, Postgres, shared_pool
 from contend.models.text import clean
 
@@ -19,6 +25,10 @@ from contend.models.text import clean
 _LOCK = 20_261_117
 _PAUSE = 0.05
 _TRY_LOCK: LiteralString = "SELECT pg_try_advisory_lock(%s) AS found"
+_DELETE_RESULTS: LiteralString = (
+    "DELETE FROM checkpoint_writes WHERE thread_id = %s AND checkpoint_ns = %s "
+    "AND checkpoint_id = %s AND channel = %s"
+)
 _UNLOCK: LiteralString = "SELECT pg_advisory_unlock(%s) AS found"
 
 
@@ -44,7 +54,11 @@ class ReconnectingSaver(KeepingSaver, AsyncPostgresSaver):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        return await super().aput(config, _cleaned(checkpoint), metadata, new_versions)
+        saved = await super().aput(config, _cleaned(checkpoint), metadata, new_versions)
+        if finished := finished_step(config, metadata):
+            async with self._cursor() as cursor:
+                await cursor.execute(_DELETE_RESULTS, (thread_of(config), *finished, RETURN))
+        return saved
 
 
 def _cleaned(checkpoint: Checkpoint) -> Checkpoint:

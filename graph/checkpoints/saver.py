@@ -1,6 +1,7 @@
 """Opens a checkpoint saver, so that debates can pause, survive a crash and resume."""
 
 import asyncio
+import zlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -43,6 +44,11 @@ _OLD_NAMES: dict[str, type[Value]] = {
 }
 
 
+# Stored beside each value.
+_MSGPACK, _COMPRESSED = "msgpack", "msgpack-zlib"
+_WORTH_COMPRESSING = 512
+
+
 @asynccontextmanager
 async def checkpointer() -> AsyncIterator[BaseCheckpointSaver[str]]:
     """Open a saver for the user's database. langgraph.json also names this function."""
@@ -59,12 +65,28 @@ async def checkpointer() -> AsyncIterator[BaseCheckpointSaver[str]]:
             yield saver
 
 
+class CompactSerializer(JsonPlusSerializer):
+    """Compresses long values, which are mostly prose."""
+
+    def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
+        kind, data = super().dumps_typed(obj)
+        if kind != _MSGPACK or len(data) < _WORTH_COMPRESSING:
+            return kind, data
+        return _COMPRESSED, zlib.compress(data)
+
+    def loads_typed(self, data: tuple[str, bytes]) -> Any:
+        kind, content = data
+        if kind == _COMPRESSED:
+            return super().loads_typed((_MSGPACK, zlib.decompress(content)))
+        return super().loads_typed(data)
+
+
 def serializer() -> JsonPlusSerializer:
     """Return a serializer that loads only our own types, so that no checkpoint can run code."""
     # langgraph makes this list only for graphs compiled with a saver, which a server does not do.
     ours = [(value.__module__, value.__name__) for value in Value.__subclasses__()]
     load = _create_msgpack_ext_hook(set(ours))
-    return JsonPlusSerializer(
+    return CompactSerializer(
         pickle_fallback=False,
         allowed_msgpack_modules=ours,
         __unpack_ext_hook__=partial(_unpack, load),

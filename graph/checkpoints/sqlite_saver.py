@@ -11,15 +11,22 @@ from typing import Any, TypeVar
 
 import aiosqlite
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
+from langgraph._internal._constants import RETURN
+from langgraph.checkpoint.base import (
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+)
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from contend.graph.checkpoints import sqlite
+from contend.graph.checkpoints import constants, sqlite
 from contend.graph.checkpoints.outages import (
     KeepingSaver,
     Writes,
+    finished_step,
     reserve_space,
     retry_until_available,
     thread_of,
@@ -28,6 +35,11 @@ from contend.graph.checkpoints.sqlite import SqliteFile, opened_file
 from contend.graph.errors import DatabaseUnavailable
 
 Result = TypeVar("Result")
+
+_DELETE_RESULTS = (
+    "DELETE FROM writes WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ? "
+    "AND channel = ?"
+)
 
 
 @asynccontextmanager
@@ -57,16 +69,46 @@ class Writer(SqliteSaver):
     def __init__(self, where: SqliteFile, serde: SerializerProtocol) -> None:
         super().__init__(sqlite3.connect(where.path, check_same_thread=False), serde=serde)
         self.where = where
+        self._cursor: sqlite3.Cursor | None = None
         self.conn.execute(f"PRAGMA busy_timeout={sqlite.BUSY_TIMEOUT_MS}")
 
     def set_up(self) -> None:
         with self.where.answering(), self.where.turn():
             self.setup()
+            self.conn.execute(constants.CREATE)
 
     @contextmanager
     def cursor(self, transaction: bool = True) -> Iterator[sqlite3.Cursor]:  # noqa: ARG002 - theirs
+        """Open a transaction, or continue the one that is open."""
+        if self._cursor:
+            yield self._cursor
+            return
         with self.where.turn(), self.conn, closing(self.conn.cursor()) as cursor:
-            yield cursor
+            self._cursor = cursor
+            try:
+                yield cursor
+            finally:
+                self._cursor = None
+
+    def put(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        thread = thread_of(config)
+        without, rows = constants.split(checkpoint, metadata, self.serde)
+        with self.cursor() as cursor:
+            constants.add(cursor, thread, rows)
+            if finished := finished_step(config, metadata):
+                cursor.execute(_DELETE_RESULTS, (thread, *finished, RETURN))
+            return super().put(config, without, metadata, new_versions)
+
+    def delete_thread(self, thread_id: str) -> None:
+        with self.cursor() as cursor:
+            cursor.execute(constants.DELETE, (str(thread_id),))
+            super().delete_thread(thread_id)
 
 
 class _ThreadSaver(AsyncSqliteSaver):
@@ -102,7 +144,26 @@ class _ThreadSaver(AsyncSqliteSaver):
         return await asyncio.shield(loop.run_in_executor(self._thread, partial(write, *what)))
 
 
-class _Saver(KeepingSaver, _ThreadSaver):
+class _Reader(_ThreadSaver):
+    """Reads checkpoints with the values that are stored apart."""
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        found = await super().aget_tuple(config)
+        return await self._filled_in(found) if found else None
+
+    async def alist(
+        self, config: RunnableConfig | None, **options: Any
+    ) -> AsyncIterator[CheckpointTuple]:
+        async for each in super().alist(config, **options):
+            yield await self._filled_in(each)
+
+    async def _filled_in(self, found: CheckpointTuple) -> CheckpointTuple:
+        thread = thread_of(found.config)
+        await constants.fill_in(self.conn, thread, found.checkpoint, self.serde)
+        return found
+
+
+class _Saver(KeepingSaver, _Reader):
     def __init__(self, where: SqliteFile, *parts: Any) -> None:
         super().__init__(*parts)
         self.where = where

@@ -51,6 +51,7 @@ def provider(name: str) -> Provider:
         has_list_prices=lambda: not _has_other_address(name),
         reports_finish=name in _REPORT_FINISH,
         structured_method=None,
+        caches_marked_parts=name == "anthropic",
         takes_tools=partial(_takes_tools, name),
         history_needs_tools=True,  # some providers require this, and none refuse it
     )

@@ -12,7 +12,7 @@ import httpx2
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 from langchain_core.outputs import ChatGenerationChunk
-from langchain_openai import ChatOpenAI
+from langchain_openai.chat_models.base import ChatOpenAI
 from openai import (
     APIStatusError,
     AsyncOpenAI,
@@ -102,9 +102,14 @@ def provider(name: str) -> Provider:
 
 @cache
 def _look_up_ability(name: str, ability: Ability) -> bool | None:
-    # Give an address, because otherwise the user's is read, which may be malformed.
     profile = ChatOpenAI(
-        model=name.rpartition("/")[2], api_key=SecretStr("unused"), base_url="http://unused"
+        model=name.rpartition("/")[2],
+        api_key=SecretStr("unused"),
+        # Without an address, the user's would be read, which may be malformed; without clients,
+        # each of the package's own would read all certificates again.
+        base_url="http://unused",
+        http_client=_unused_client(),
+        http_async_client=_unused_async_client(),
     ).profile
     return profile.get(ability) if profile else None
 
@@ -132,7 +137,7 @@ def _open_client(timeout: Timeout) -> DefaultAsyncHttpxClient:
 
 
 def _open_embeddings(service: Service, name: str, options: Options) -> Opened[Embeddings]:
-    from langchain_openai import OpenAIEmbeddings
+    from langchain_openai.embeddings.base import OpenAIEmbeddings
 
     timeout = Timeout(options.total_timeout, connect=options.connect_timeout)
     client = _open_client(timeout)
@@ -175,6 +180,11 @@ def _open_chat(service: Service, name: str, options: Options) -> Opened[BaseChat
 @cache
 def _unused_client() -> DefaultHttpxClient:
     return DefaultHttpxClient(verify=ssl_context())
+
+
+@cache
+def _unused_async_client() -> DefaultAsyncHttpxClient:
+    return DefaultAsyncHttpxClient(verify=ssl_context())
 
 
 def _key(service: Service) -> str:

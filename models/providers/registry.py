@@ -59,6 +59,7 @@ class Provider:
     takes_images: Callable[[str], bool | None] = lambda _: None
     takes_tools: Callable[[str], bool | None] = lambda _: None
     thinks: Callable[[str], bool | None] = lambda _: None
+    caches_marked_parts: bool = False  # whether it caches a prompt only up to marks in it
     history_needs_tools: bool = False
     """Whether a history with tool calls requires sending the tools, even if calls are forbidden."""
 

@@ -10,13 +10,12 @@ from contend.graph.phases import PHASES
 from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import DebateSettings, data_home
 from contend.graph.state import DebateState, Turn
-from contend.graph.values import Seat
+from contend.graph.values import QuoteCheck, Seat
 from contend.models.embeddings import Embedder, EmbeddingFailed
 from contend.nodes.prompting.prompt import Material
 from contend.retrieval.documents import Passage, load_corpus
 from contend.retrieval.images import load_images
 from contend.retrieval.passages import DocumentAccess, find_passages
-from contend.retrieval.quotes.check import check_quotes
 
 _MOST_QUERIES, _MOST_REMARKS = 12, 3
 _FIRST_PARTS = ("first", "opening")
@@ -49,7 +48,7 @@ async def _passages(
         return (), []
     # Index the documents for the quote check now, so that any error comes before the paid call.
     corpus = await asyncio.to_thread(load_corpus, documents_access.documents, data_home())
-    await asyncio.to_thread(check_quotes, "", corpus, [])
+    await asyncio.to_thread(_check_quotes, "", corpus, [])
     embedder = Embedder(state["retrieval"].embedding_model, settings)
     try:
         return await find_passages(
@@ -89,9 +88,15 @@ async def with_quotes_checked(state: DebateState, turn: Turn) -> Turn:
         if quote.status == "not_found"
     ]
     quotes = await asyncio.to_thread(
-        check_quotes, turn.text, corpus, _shown(state, turn.seat), disproved
+        _check_quotes, turn.text, corpus, _shown(state, turn.seat), disproved
     )
     return turn.model_copy(update={"quotes": quotes})
+
+
+def _check_quotes(*given: Any) -> tuple[QuoteCheck, ...]:
+    from contend.retrieval.quotes.check import check_quotes  # slow to import
+
+    return check_quotes(*given)
 
 
 def _shown(state: DebateState, speaker: str) -> list[str]:

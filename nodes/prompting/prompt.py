@@ -12,6 +12,7 @@ from contend.graph.readings import Point
 from contend.graph.settings import DebateSettings
 from contend.graph.state import DebateState, Turn
 from contend.graph.values import Seat, TemplateUse
+from contend.models.cache_marks import STABLE
 from contend.models.seats import is_small
 from contend.models.tokens import BYTES_PER_TOKEN, estimate_tokens
 from contend.nodes.prompting.answers import latest_answers
@@ -31,9 +32,7 @@ from contend.retrieval.images import Picture
 
 # The size of the fence around an answer, in bytes.
 _FENCE_ROOM = 64
-_HISTORIES = {
-    *("history", "earlier", "own_position", "current_round", "exchanges", "neutral_earlier")
-}
+_HISTORIES = {*("history", "own_position", "current_round", "exchanges", "neutral_earlier")}
 
 
 @dataclass(frozen=True)
@@ -90,8 +89,10 @@ def build_prompt(
 
     # Use bisection, because there may be hundreds of turns and each try fills the whole prompt.
     fewest = 0 if fits(0) else bisect_left(range(most), True, key=fits)
+    system, asking = messages(fewest)
+    stable = content.stable_characters(turns[fewest:], asking.text)
     return Prompt(
-        messages(fewest),
+        [system, asking.model_copy(update={"additional_kwargs": {STABLE: stable}})],
         turns[:fewest],
         passages,
         passages_left_out=len(nearest) - len(passages),

@@ -24,6 +24,9 @@ from contend.retrieval.images import Picture
 # Values added to a user's own prompt, which has no placeholders for them.
 _MATERIAL = ("{remarks}", "{quote_checks}", "{passages}")
 
+# Later prompts of a seat have these unchanged, apart from what is appended to the history.
+_REPEATED = ("{question}", "{history}")
+
 _TEMPLATE_RULE = (
     "Use the reasoning template above that fits best as your scaffold; if none fits, use none."
 )
@@ -111,6 +114,13 @@ class PromptContent:
             HumanMessage(content if pictures else text),
         ]
 
+    def stable_characters(self, turns: list[Turn], text: str) -> int:
+        """Return how much of a prompt the seat's next prompt repeats: the question and history."""
+        template = prompt_text(self.seat, self.settings, self.part)
+        ends = [template.find(name) + len(name) for name in _REPEATED if name in template]
+        stable = fill(template[: max(ends, default=0)], self.values(turns))
+        return len(stable) if text.startswith(stable) else 0
+
     def _about_tools(self) -> str:
         most = self.strategy.most_tool_calls
         values: PromptValues = {
@@ -140,7 +150,6 @@ class PromptContent:
     def _debate_values(self, turns: list[Turn]) -> PromptValues:
         state, data = self.state, self.fence
         answers, critiques = turns_of(state, "propose"), turns_of(state, "critique")
-        latest = answers[-1] if answers else None
         return {
             "task": lambda: load(f"{self.settings.protocol}/{self.strategy.style}.{self.part}"),
             "question": lambda: data("question", state["question"]),
@@ -162,14 +171,10 @@ class PromptContent:
             "answer_last": lambda: data("answer", answers[-1].text),
             "critique_last": lambda: data("critique", critiques[-1].text),
             "history": lambda: self._history(turns, self._left_out(turns)),
-            "earlier": lambda: self._history(
-                [turn for turn in turns if turn is not latest], self._left_out(turns)
-            ),
             "points": lambda: list_points(points_of(state), data),
             "verdict": self._verdict,
             "final_answer": lambda: data("answer", state["final_answer"]),
             "round": lambda: str(state["round"]),
-            "previous_round": lambda: str(state["round"] - 1),
             "max_rounds": lambda: str(self.strategy.rounds[1]),
             "stop_reason": lambda: state["stop"].evidence,
         }

@@ -7,6 +7,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from contend.retrieval.digits import LOWERED, RAISED
+
 # Scripts without spaces between words: Thai to Myanmar, Khmer, kana, ideographs.
 SIGNS = "\u0e00-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 SIGNS += "\U00020000-\U0003ffff"
@@ -20,8 +22,6 @@ _QUOTES = "\"'´‘’‚‛“”„‟«»‹›「」『』′″"
 _POWERS = "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿⁱ"
 # Characters that NFKC must not change: 10⁶ is not 106, and 2½ is not 21⁄2.
 _KEPT = f"´{_POWERS}₀-₎¼-¾⅐-⅞↉"
-RAISED = str.maketrans("0123456789+-−=()n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁼⁽⁾ⁿ")
-LOWERED = str.maketrans("0123456789+-−=()", "₀₁₂₃₄₅₆₇₈₉₊₋₋₌₍₎")
 _LETTER = r"[^\W\d_]"
 # Characters of words that `re` does not treat as letters.
 _MARKS = "\u0300-\u036f\u0900-\u0963\u0966-\u0dff"

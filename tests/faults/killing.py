@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from contend.graph.checkpoints.saver import CompactSerializer
 from tests.cli.support import Command
 from tests.support.model_server import Reply, Request
 
@@ -20,8 +21,9 @@ Key = TypeVar("Key", bound=tuple[str | int, ...])
 def is_kept(home: Path, text: str) -> bool:
     """Whether a checkpoint holds this text already."""
     with closing(sqlite3.connect(home / "contend.db")) as database:
-        found = database.execute("SELECT 1 FROM writes WHERE instr(value, ?)", [text.encode()])
-        return found.fetchone() is not None
+        written = database.execute("SELECT type, value FROM writes").fetchall()
+    serde = CompactSerializer()
+    return any(text in repr(serde.loads_typed(each)) for each in written)
 
 
 def up_to(layers: Sequence[Sequence[Key]]) -> Callable[[Key], list[Key]]:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 import pytest
@@ -70,7 +71,7 @@ async def test_a_full_database_costs_no_paid_result_and_locks_nobody_out() -> No
     async with checkpointer() as saver:
         at = await saver.aput(CONFIG, empty_checkpoint(), {"step": 1}, {})
         writer_of(saver).conn.execute("PRAGMA max_page_count=1")
-        paid = [*PAID, ("answer", "x" * 100_000)]
+        paid = [*PAID, ("answer", token_hex(50_000))]  # random, so that it stays long
         await saver.aput_writes(at, paid, "task", "path")
         assert not writer_of(saver).conn.in_transaction
         with closing(sqlite3.connect(data_home() / "contend.db", timeout=0)) as other:
@@ -148,7 +149,7 @@ async def test_writes_of_a_call_are_saved_all_or_none() -> None:
         with pytest.raises(TypeError):
             await saver.aput_writes(at, [*PAID, ("answer", object())], "task", "path")
         writer_of(saver).conn.execute("PRAGMA max_page_count=1")
-        await saver.aput_writes(at, [*PAID, ("answer", "x" * 100_000)], "task", "path")
+        await saver.aput_writes(at, [*PAID, ("answer", token_hex(50_000))], "task", "path")
         with closing(sqlite3.connect(data_home() / "contend.db")) as other:
             assert other.execute("SELECT count(*) FROM writes").fetchone() == (0,)
 

@@ -1,0 +1,118 @@
+"""Measures the share of prompt tokens that a provider can serve from its prefix cache."""
+
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.harness import (
+    ModelProcess,
+    Result,
+    Seen,
+    debate,
+    model_process,
+    settings,
+)
+from benchmarks.parallel import debaters, refine_settings
+
+if TYPE_CHECKING:
+    from contend.graph.settings import DebateSettings
+
+_ROUNDS = (3, 5, 8)
+_SHOWN_ROUNDS = 5
+_SEATS = 3
+
+
+@dataclass(frozen=True)
+class _Case:
+    name: str
+    settings: Callable[[int], Any]
+    rounds: Sequence[int] = _ROUNDS
+
+
+def results() -> list[Result]:
+    """Measure every protocol with one model for all seats, and with one for each."""
+    with model_process("--tokens", "300", "--mark") as server:
+        return [result for case in _cases() for result in _measure(server, case)]
+
+
+def _measure(server: ModelProcess, case: _Case) -> list[Result]:
+    shared: dict[int, float] = {}
+    apart: dict[int, float] = {}
+    for rounds in case.rounds:
+        asyncio.run(debate(case.settings(rounds)))
+        calls = server.take_calls()
+        shared[rounds] = _share(calls, lambda _: "one")
+        apart[rounds] = _share(calls, lambda call: call.model)
+    return [
+        Result(
+            f"{case.name}: cached share of prompts, {_SHOWN_ROUNDS} rounds, {who}",
+            100 * shares[_SHOWN_ROUNDS],
+            unit="%",
+            note="; ".join(f"{rounds} rounds: {share:.0%}" for rounds, share in shares.items()),
+        )
+        for who, shares in (("one model", shared), ("a model for each seat", apart))
+    ]
+
+
+def _share(calls: Sequence[Seen], model_of: Callable[[Seen], str]) -> float:
+    """Return the known part of all prompts: a prefix of an earlier call that had begun to answer.
+
+    Calls of the same time cannot use each other's prefixes.
+    """
+    sent = known = 0
+    prompts = [(call, "\n".join(map(_text, call.messages)).encode()) for call in calls]
+    for call, prompt in prompts:
+        earlier = (
+            other
+            for before, other in prompts
+            if before.ended <= call.started and model_of(before) == model_of(call)
+        )
+        known += max((_common(prompt, other) for other in earlier), default=0)
+        sent += len(prompt)
+    return known / sent
+
+
+def _text(message: dict[str, Any]) -> str:
+    content = message["content"]
+    return f"{message['role']}: {content if isinstance(content, str) else json.dumps(content)}"
+
+
+def _common(one: bytes, other: bytes) -> int:
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+def _cases() -> list[_Case]:
+    return [
+        _Case("adversarial", _adversarial),
+        _Case("forum with a judge", lambda rounds: _forum(rounds, "external_judge")),
+        _Case("forum by concession", lambda rounds: _forum(rounds, "self_convergence")),
+        _Case("refine", lambda rounds: refine_settings(_SEATS, rounds)),
+        _Case("moderated", _moderated, (1, 3, 5)),
+    ]
+
+
+def _adversarial(rounds: int) -> "DebateSettings":
+    from contend.graph.settings import AdversarialSettings
+
+    return AdversarialSettings.model_validate(settings(min_rounds=rounds, max_rounds=rounds))
+
+
+def _forum(rounds: int, judge_mode: str) -> "DebateSettings":
+    from contend.graph.settings import ForumSettings
+
+    chosen = debaters(_SEATS) | {"max_rounds": rounds, "judge_mode": judge_mode}
+    return ForumSettings.model_validate(chosen)
+
+
+def _moderated(rounds: int) -> "DebateSettings":
+    from contend.graph.settings import ModeratedSettings
+
+    roles = ("advocate", "moderator", "judge")
+    sides = [{"name": "Ann", "position": "Yes."}, {"name": "Ben", "position": "No."}]
+    return ModeratedSettings.model_validate(
+        {f"{role}_model": f"openai:{role}" for role in roles}
+        | {"positions": sides, "round_count": rounds, "max_retries": 0, "templates": False}
+    )

@@ -1,0 +1,64 @@
+"""Stores the values of a thread's checkpoints in SQLite once, however many checkpoints have them.
+
+Seats, templates and a forecast's request are in every checkpoint. PostgreSQL's saver stores each
+value once by itself.
+"""
+
+import sqlite3
+from collections.abc import Iterable, Mapping
+from hashlib import blake2b
+from typing import Any, NamedTuple, cast
+
+from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata
+from langgraph.checkpoint.serde.base import SerializerProtocol
+
+TABLE = "checkpoint_constants"
+CREATE = f"""CREATE TABLE IF NOT EXISTS {TABLE} (
+    thread_id TEXT NOT NULL, hash TEXT NOT NULL, type TEXT, value BLOB,
+    PRIMARY KEY (thread_id, hash)) WITHOUT ROWID"""
+_ADD = f"INSERT OR IGNORE INTO {TABLE} VALUES (?, ?, ?, ?)"  # noqa: S608 - ours
+_FIND = f"SELECT type, value FROM {TABLE} WHERE thread_id = ? AND hash = ?"  # noqa: S608 - ours
+DELETE = f"DELETE FROM {TABLE} WHERE thread_id = ?"  # noqa: S608 - ours
+# In a checkpoint, the hashes of its constants by channel.
+_KEY = "contend_constants"
+# A reference takes about as much.
+_SMALLEST = 64
+# LangGraph counts the writes of the channels that it stores as writes; those stay where they are.
+_DELTAS = "counters_since_delta_snapshot"
+
+
+class Split(NamedTuple):
+    """A checkpoint without its constants, and the constants as rows."""
+
+    checkpoint: Checkpoint
+    constants: list[tuple[str, str, bytes]]
+
+
+def split(checkpoint: Checkpoint, metadata: CheckpointMetadata, serde: SerializerProtocol) -> Split:
+    values, deltas = checkpoint["channel_values"], metadata.get(_DELTAS)
+    if deltas is None:  # from another release, so any channel may be one of those
+        return Split(checkpoint, [])
+    kept: dict[str, Any] = {}
+    rows: dict[str, tuple[str, str, bytes]] = {}
+    for channel, value in values.items():
+        kind, data = ("", b"") if channel in cast("Any", deltas) else serde.dumps_typed(value)
+        if len(data) < _SMALLEST:
+            kept[channel] = value
+        else:
+            rows[channel] = (blake2b(data, digest_size=12).hexdigest(), kind, data)
+    hashes = {channel: row[0] for channel, row in rows.items()}
+    without: Any = {**checkpoint, "channel_values": kept, _KEY: hashes}
+    return Split(without if rows else checkpoint, list(rows.values()))
+
+
+def add(cursor: sqlite3.Cursor, thread: str, rows: Iterable[tuple[str, str, bytes]]) -> None:
+    cursor.executemany(_ADD, [(thread, *row) for row in rows])
+
+
+async def fill_in(connection: Any, thread: str, checkpoint: Any, serde: SerializerProtocol) -> None:
+    """Put the constants back into a checkpoint."""
+    hashes: Mapping[str, str] = checkpoint.pop(_KEY, {})
+    for channel, digest in hashes.items():
+        async with connection.execute(_FIND, (thread, digest)) as found:
+            kind, data = await found.fetchone()
+        checkpoint["channel_values"][channel] = serde.loads_typed((kind, data))

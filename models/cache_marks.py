@@ -1,0 +1,41 @@
+"""Marks what a provider that caches only on request is to cache."""
+
+import re
+from typing import Any
+
+from langchain_core.messages import BaseMessage, SystemMessage
+
+# In a message's `additional_kwargs`: how many characters of it later prompts will repeat.
+STABLE = "stable_characters"
+
+# The end of a speech. Providers find a cached beginning only where a block ended before.
+_SPEECH_END = re.compile(r"</\w+ [0-9a-f]{6}>\n+")
+_MARK = {"cache_control": {"type": "ephemeral"}}
+
+
+def with_cache_marks(messages: list[BaseMessage]) -> list[BaseMessage]:
+    """Return the messages with marks after the system prompt and after what is repeated later."""
+    return [_marked(message) for message in messages]
+
+
+def _marked(message: BaseMessage) -> BaseMessage:
+    text, stable = message.content, message.additional_kwargs.get(STABLE, 0)
+    if not isinstance(text, str):
+        return message
+    if isinstance(message, SystemMessage):
+        return message.model_copy(update={"content": [_block(text) | _MARK]})
+    if not stable:
+        return message
+    *before, last = _speeches(text[:stable])
+    blocks = [*map(_block, before), _block(last) | _MARK, _block(text[stable:])]
+    return message.model_copy(update={"content": blocks})
+
+
+def _speeches(text: str) -> list[str]:
+    ends = [found.end() for found in _SPEECH_END.finditer(text)]
+    starts = [0, *ends]
+    return [text[start:end] for start, end in zip(starts, [*ends, len(text)], strict=True)]
+
+
+def _block(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}

@@ -1,0 +1,136 @@
+"""Values of a thread are stored once, and task results until their step is finished."""
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from langgraph.checkpoint.base import BaseCheckpointSaver, Checkpoint, empty_checkpoint
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.checkpoint.serde.types import _DeltaSnapshot
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+from contend.graph.checkpoints.location import database_path
+from contend.graph.checkpoints.outages import unsaved_folder
+from contend.graph.checkpoints.saver import CompactSerializer, checkpointer, serializer
+from contend.graph.settings import data_home
+
+CONFIG: Any = {"configurable": {"thread_id": "thread", "checkpoint_ns": ""}}
+SEATS = ["a seat that never changes, with a long description of the persona", "another"]
+DELTAS: dict[str, Any] = {"counters_since_delta_snapshot": {"turns": [1, 1]}}
+Saver = BaseCheckpointSaver[Any]
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def use_database(request: pytest.FixtureRequest) -> None:
+    if request.param == "postgres":
+        request.getfixturevalue("postgres_url")
+
+
+def _checkpoint(**values: Any) -> Checkpoint:
+    versions: Any = dict.fromkeys(values, "1")
+    return {**empty_checkpoint(), "channel_values": values, "channel_versions": versions}
+
+
+async def _put(saver: Saver, after: Any, metadata: Any, **values: Any) -> Any:
+    made, about = _checkpoint(**values), DELTAS | metadata
+    return await saver.aput(after, made, about, made["channel_versions"])
+
+
+def _count(table: str) -> int:
+    with closing(sqlite3.connect(data_home() / "contend.db")) as found:
+        return int(found.execute(f"SELECT count(*) FROM {table}").fetchone()[0])  # noqa: S608
+
+
+async def _channels_written(saver: Saver, at: Any) -> list[str]:
+    found = await saver.aget_tuple(at)
+    assert found
+    return [channel for _, channel, _ in found.pending_writes or []]
+
+
+@pytest.mark.usefixtures("use_database")
+async def test_every_checkpoint_has_its_values() -> None:
+    async with checkpointer() as saver:
+        first = await _put(saver, CONFIG, {}, seats=SEATS, round=1)
+        await _put(saver, first, {}, seats=SEATS, round=2)
+        found = [each.checkpoint async for each in saver.alist(CONFIG)]
+        old = await saver.aget_tuple(first)
+    assert [each["channel_values"] for each in found] == [
+        {"seats": SEATS, "round": 2},
+        {"seats": SEATS, "round": 1},
+    ]
+    assert old
+    assert old.checkpoint == found[1]
+    assert found[0].keys() == _checkpoint().keys()
+
+
+async def test_a_value_is_stored_once_until_the_thread_is_deleted() -> None:
+    async with checkpointer() as saver:
+        at = await _put(saver, CONFIG, {}, seats=SEATS)
+        at = await _put(saver, at, {}, seats=SEATS)
+        assert _count("checkpoint_constants") == 1
+        await _put(saver, at, {}, seats=SEATS[::-1])
+        assert _count("checkpoint_constants") == 2
+        await saver.adelete_thread("thread")
+    assert _count("checkpoint_constants") == 0
+
+
+async def test_a_snapshot_of_a_delta_channel_is_found_where_langgraph_looks() -> None:
+    turns = [f"turn {number} with some text" for number in range(20)]
+    async with checkpointer() as saver:
+        at = await _put(saver, CONFIG, {}, turns=_DeltaSnapshot(turns), seats=SEATS)
+        at = await _put(saver, at, {}, seats=SEATS)
+        found = await saver.aget_delta_channel_history(config=at, channels=["turns"])
+    assert found["turns"]["seed"] == _DeltaSnapshot(turns)
+
+
+async def test_checkpoints_of_earlier_releases_are_read() -> None:
+    made = _checkpoint(seats=SEATS, settings={"prose": "long " * 200})
+    async with AsyncSqliteSaver.from_conn_string(str(database_path())) as bare:
+        at = await bare.aput(CONFIG, made, {}, {})
+    async with checkpointer() as saver:
+        found = await saver.aget_tuple(at)
+    assert found
+    assert found.checkpoint == made
+
+
+@pytest.mark.usefixtures("use_database")
+@pytest.mark.parametrize(
+    ("source", "left"), [("loop", ["turns"]), ("update", ["turns", "__return__"])]
+)
+async def test_task_results_are_deleted_when_their_step_is_finished(
+    source: str, left: list[str]
+) -> None:
+    async with checkpointer() as saver:
+        before = await _put(saver, CONFIG, {}, round=1)
+        await saver.aput_writes(before, [("turns", "a speech")], "node")
+        await saver.aput_writes(before, [("__return__", "a speech")], "call")
+        assert sorted(await _channels_written(saver, before)) == ["__return__", "turns"]
+        await _put(saver, before, {"source": source}, round=2)
+        assert sorted(await _channels_written(saver, before)) == sorted(left)
+
+
+@pytest.mark.parametrize("make", [serializer, CompactSerializer])
+def test_long_values_are_compressed(make: Callable[[], CompactSerializer]) -> None:
+    text = "A sentence that is said again and again. " * 50
+    kind, data = make().dumps_typed([text])
+    assert len(data) < len(text) / 10
+    assert make().loads_typed((kind, data)) == [text]
+    assert make().dumps_typed(["short"])[0] == "msgpack"
+
+
+async def test_results_that_earlier_releases_kept_in_files_are_saved() -> None:
+    async with checkpointer() as saver:
+        at = await _put(saver, CONFIG, {}, round=1)
+        what = [at["configurable"], [("turns", "a speech " * 100)], "node", ""]
+        for name, (kind, data) in {
+            "{}.writes": ("", JsonPlusSerializer().dumps_typed(what)[1]),
+            "{}.msgpack-zlib.writes": serializer().dumps_typed([*what[:2], "other", ""]),
+        }.items():
+            assert kind in name
+            folder = unsaved_folder("thread")
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / name.format(uuid4())).write_bytes(data)
+        assert await _channels_written(saver, at) == ["turns", "turns"]
