@@ -195,10 +195,10 @@ class Repository:
         # Leave out debates that were just inserted, because they are about to start.
         return paused + [each for each in cut_off if each.debate.updated_at < before]
 
-    def accept(self, debate_id: str) -> None:
+    def accept(self, debate_id: str, task_id: str | None = None) -> None:
         """Mark this debate as accepted, so that a service finishes it even after a restart."""
         debates = tables.debates.c
-        task = sa.literal(task_of_debate(debate_id))
+        task = sa.literal(task_id or task_of_debate(debate_id))
         # Include failed debates, which may be running again with their new status unsaved.
         unfinished = sa.select(debates.id, task).where(
             debates.id == debate_id, debates.status != "done"
@@ -337,6 +337,19 @@ class Repository:
         query = sa.select(tables.resolutions.c.debate_id, tables.resolutions.c.outcome)
         with self._engine.connect() as connection:
             return {row.debate_id: row.outcome for row in connection.execute(query)}
+
+    def exists(self, debate_id: str) -> bool:
+        query = sa.select(tables.debates.c.id).where(tables.debates.c.id == debate_id)
+        with self._engine.connect() as connection:
+            return connection.execute(query).first() is not None
+
+    def is_held_by(self, debate_id: str, owner: str) -> bool:
+        """Return whether this owner's lease on the debate is valid."""
+        debates = tables.debates.c
+        query = sa.select(debates.lease_owner, debates.lease_holder, debates.lease_until)
+        with self._engine.connect() as connection:
+            row = connection.execute(query.where(debates.id == debate_id)).first()
+            return row is not None and row.lease_owner == owner and is_held(connection, row)
 
     def acquire(self, debate_id: str) -> Lease:
         lease = Lease(self._engine, debate_id)

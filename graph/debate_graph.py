@@ -98,6 +98,7 @@ class CompiledDebate(CompiledStateGraph[Any, Any, Any, Any]):
     async def _refuse_second_question(self, config: Any) -> None:
         if not self.checkpointer:
             return
-        values: Any = (await self.aget_state(config)).values
-        if is_begun(values):
+        snapshot = await self.aget_state(config)
+        values: Any = snapshot.values
+        if is_begun(values) and not runners.is_same_run(snapshot, config):
             raise BadInput(SECOND_QUESTION)
