@@ -158,8 +158,7 @@ class ServerGraph:
                     if control and control.drain_requested:
                         await self._cancel(run_id)
         except asyncio.CancelledError:
-            lease = self._lease
-            if lease and await asyncio.to_thread(lease.renew):
+            if await self._is_ours():
                 await self._cancel(run_id)
             raise
         await self._raise_failure(run_id, *failure)
@@ -168,6 +167,11 @@ class ServerGraph:
         # Without a reason to stop, somebody stopped the run on the server.
         if snapshot.next and not snapshot.interrupts and (self._lease or control):
             raise GraphDrained((control and control.drain_reason) or "stopped on the server")
+
+    async def _is_ours(self) -> bool:
+        """Return whether no other process has taken over the debate."""
+        lease = self._lease
+        return lease is not None and await asyncio.to_thread(lease.renew)
 
     async def _parts(self, run_id: str) -> AsyncIterator[tuple[str, Any]]:
         """Yield the run's stream, and find it again if a worker or the network fails."""
