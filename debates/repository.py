@@ -20,7 +20,15 @@ from contend.debates.family import (
     write_origin,
 )
 from contend.debates.journal import Journal
-from contend.debates.leases import Lease, LeaseLost, is_elsewhere, is_held, written
+from contend.debates.leases import (
+    Lease,
+    LeaseLost,
+    is_elsewhere,
+    is_held,
+    is_held_by,
+    read_lease,
+    written,
+)
 from contend.debates.listing import Filter, ListPage, read_page
 from contend.debates.loading import (
     UNREADABLE,
@@ -338,18 +346,13 @@ class Repository:
         with self._engine.connect() as connection:
             return {row.debate_id: row.outcome for row in connection.execute(query)}
 
-    def exists(self, debate_id: str) -> bool:
-        query = sa.select(tables.debates.c.id).where(tables.debates.c.id == debate_id)
-        with self._engine.connect() as connection:
-            return connection.execute(query).first() is not None
-
     def is_held_by(self, debate_id: str, owner: str) -> bool:
-        """Return whether this owner's lease on the debate is valid."""
-        debates = tables.debates.c
-        query = sa.select(debates.lease_owner, debates.lease_holder, debates.lease_until)
         with self._engine.connect() as connection:
-            row = connection.execute(query.where(debates.id == debate_id)).first()
-            return row is not None and row.lease_owner == owner and is_held(connection, row)
+            return is_held_by(connection, debate_id, owner)
+
+    def is_held_elsewhere(self, debate_id: str) -> bool:
+        with self._engine.connect() as connection:
+            return is_elsewhere(read_lease(connection, debate_id))
 
     def acquire(self, debate_id: str) -> Lease:
         lease = Lease(self._engine, debate_id)

@@ -45,7 +45,7 @@ async def begin_on_server(
 
 
 def _refuse_known(records: Repository, debate_id: str, task_id: str | None) -> None:
-    if records.exists(debate_id):
+    if debate_id in records.ids():
         raise DebateExists(debate_id)
     if task_id is not None and records.debate_of(task_id):
         raise TaskAccepted

@@ -14,7 +14,7 @@ from contend.debates.repository import Repository
 from contend.debates.spending import why_not_asked
 from contend.graph.errors import BUDGET, BadInput, ModelFailed
 from contend.graph.record import Status
-from contend.graph.runners import RECORDED_BY, is_same_run
+from contend.graph.runners import RECORDED_BY
 from contend.graph.settings import SETTINGS
 from contend.graph.state import DebateState
 from contend.models.failures import scrub
@@ -39,8 +39,6 @@ class _Run:
     stack: AsyncExitStack
     keeper: str | None = None
     """The owner of the lease under which somebody else keeps the record, if anybody does."""
-    is_repeated: bool = False
-    """Whether another worker began this run, and crashed."""
     lease: Lease | None = None
     last_seq: int = 0
     settings: dict[str, Any] = field(default_factory=dict)
@@ -67,7 +65,6 @@ class ThreadRunner:
             run = _Run(asyncio.current_task(), stack)
             found = await asyncio.to_thread(_find, self._records(), thread)
             if found and not await self._is_kept_elsewhere(run, thread, config):
-                run.is_repeated = is_same_run(await graph.aget_state(config), config)
                 await self._hold(run, found)
             self._runs[thread] = run
             failure: BaseException | None = None
@@ -106,10 +103,12 @@ class ThreadRunner:
         run.last_seq, run.settings = debate.last_seq, debate.settings
         about = debate.as_settings().model_dump(mode="json")
         run.recorded = {"protocol": debate.protocol, "settings": about}
-        # If the crashed worker was on another machine, its lease must expire first.
-        for _ in range(int(LEASE.total_seconds()) if run.is_repeated else 0):
+        # A worker on another machine may have crashed in this run: wait until its lease expires.
+        for _ in range(int(LEASE.total_seconds())):
             with suppress(BadInput):
                 return await self._take(run, debate.id)
+            if not await asyncio.to_thread(self._records().is_held_elsewhere, debate.id):
+                break
             await asyncio.sleep(_SECONDS_BETWEEN_TRIES)
         return await self._take(run, debate.id)
 

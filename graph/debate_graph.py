@@ -5,6 +5,7 @@ from contextlib import aclosing
 from typing import Any
 
 from langgraph.channels.base import BaseChannel
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.pregel._write import ChannelWrite, ChannelWriteTupleEntry
@@ -17,6 +18,7 @@ from contend.graph.contract import DebateOutput, QuestionInput
 from contend.graph.errors import BadInput
 from contend.graph.settings import DebateSettings
 from contend.graph.state import is_begun
+from contend.graph.values import names_of_values
 from contend.nodes.own_settings import in_own_settings
 from contend.nodes.retrieve import SECOND_QUESTION
 
@@ -74,6 +76,13 @@ def _check(channel: BaseChannel[Any, Any, Any] | None, value: Any) -> Any:
 
 class CompiledDebate(CompiledStateGraph[Any, Any, Any, Any]):
     """Refuses what cannot be run before a checkpoint is written."""
+
+    def copy(self, update: dict[str, Any] | None = None) -> "CompiledDebate":
+        """Let any saver load our value objects; a server's own one gives them as plain data."""
+        saver = (update or {}).get("checkpointer")
+        if isinstance(saver, BaseCheckpointSaver):
+            update = {**(update or {}), "checkpointer": saver.with_allowlist(names_of_values())}
+        return super().copy(update)
 
     def get_output_jsonschema(self, config: Any = None) -> dict[str, Any]:  # noqa: ARG002 - theirs
         # Only what clients are shown: our own callers get the whole state.
