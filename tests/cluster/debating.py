@@ -14,6 +14,8 @@ from tests.support.protocols import ask_in
 
 _SCRIPTS: dict[str, Script] = {"floor": floor_script(), "forecast": forecasters()}
 _OTHERS = debaters()
+# A forecast that is held must not be late.
+_PATIENT = {"forecast": ["--set", "overall_timeout=600"]}
 _OWN_MODEL = {"moderated": "openai:floor", "forecast": "openai:forecast"}
 NAMES = ["m", "ann", "ben", "cyd", "judge", *_SCRIPTS]
 
@@ -25,11 +27,16 @@ class Debaters:
         self.server: ModelServer | None = None
         self.may_speak = threading.Event()
         self.may_speak.set()
+        self.most = 0
+        """How many calls may be finished while nobody may speak."""
 
     def __call__(self, request: Request) -> Reply:
         reply = _SCRIPTS.get(request.model, _OTHERS)(request)
         said = reply if isinstance(reply, Reply) else Reply(reply)
-        return replace(said, text=f"{mark(request)} {said.text}", until=self.may_speak.is_set)
+        return replace(said, text=f"{said.text}\n\n{mark(request)}", until=self._may_finish)
+
+    def _may_finish(self) -> bool:
+        return self.may_speak.is_set() or len(self.finished()) < self.most
 
     def finished(self) -> list[Call]:
         return [call for call in self._calls() if call.completed]
@@ -40,6 +47,11 @@ class Debaters:
 
     def times_made(self) -> Counter[str]:
         return Counter(mark(call.request) for call in self._calls())
+
+    def finished_since(self, before: Counter[str]) -> Counter[str]:
+        """How often each call was answered that was not made before."""
+        done = Counter(mark(call.request) for call in self.finished())
+        return Counter({each: times for each, times in done.items() if each not in before})
 
     def _calls(self) -> list[Call]:
         return list(self.server.calls) if self.server else []
@@ -61,4 +73,4 @@ def command(protocol: str, name: str) -> list[str]:
     _, question, *options = ask_in(protocol)
     model = _OWN_MODEL.get(protocol, "openai:m")
     chosen = [model if option == "openai:m" else option for option in options]
-    return ["ask", f"Debate {name}: {question}", *chosen]
+    return ["ask", f"Debate {name}: {question}", *chosen, *_PATIENT.get(protocol, [])]
