@@ -6,7 +6,7 @@ PORT ?= 2024
 override export Q := $(value Q)
 
 .DEFAULT_GOAL := help
-.PHONY: help ask serve test test-all check dev bench
+.PHONY: help ask serve test test-all check dev cluster bench
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,6 +38,9 @@ dev: .venv/.ready-dev ## Start langgraph dev for LangGraph Studio and Agent Prot
 	@LANGGRAPH_STRICT_MSGPACK=true LANGGRAPH_CLI_NO_ANALYTICS=1 LANGGRAPH_NO_VERSION_CHECK=true \
 		$(if $(wildcard .env),$(BIN)/dotenv -f .env run --no-override --) \
 		sh -c 'LANGSMITH_TRACING="$${LANGSMITH_TRACING:-false}" exec $(BIN)/langgraph dev --no-browser --no-reload --host 127.0.0.1 --port $(PORT) --n-jobs-per-worker 8'
+
+cluster: .venv/.ready-dev ## Start a cluster for a trial: PostgreSQL, Redis, two Aegra workers and the page
+	@PYTHON="$(PYTHON)" $(if $(wildcard .env),$(BIN)/dotenv -f .env run --no-override --) $(BIN)/python -m deploy
 
 bench: .venv/.ready-dev ## Measure speed and growth against their limits
 	@$(BIN)/python -m benchmarks

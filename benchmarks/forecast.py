@@ -23,7 +23,7 @@ ROUNDS = 3
 MOST_IN, MOST_OUT = 600, 500
 MOST_IN_ALL, MOST_OUT_ALL = 25_000, 20_000
 
-_REQUEST = {
+REQUEST = {
     "task_id": "benchmark",
     "prediction_context": {
         "task": {
@@ -193,7 +193,7 @@ async def _forecast() -> None:
     settings = ForecastSettings.model_validate(
         {**ForecastSettings.of_one_model("openai:panel"), "max_retries": 0}
     )
-    request = DebateRequest.model_validate_json(json.dumps(_REQUEST))
+    request = DebateRequest.model_validate_json(json.dumps(REQUEST))
     question = request.prediction_context.task.question
     records = await asyncio.to_thread(open_repository)
     try:

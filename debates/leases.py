@@ -96,9 +96,20 @@ def is_held(connection: sa.Connection, row: Any) -> bool:
     return alive and not _is_dead(row)
 
 
+def read_lease(connection: sa.Connection, debate_id: str) -> Any:
+    lease = sa.select(debates.c.lease_owner, debates.c.lease_holder, debates.c.lease_until)
+    return connection.execute(lease.where(debates.c.id == debate_id)).first()
+
+
+def is_held_by(connection: sa.Connection, debate_id: str, owner: str) -> bool:
+    """Return whether this owner's lease on the debate is valid."""
+    row = read_lease(connection, debate_id)
+    return row is not None and row.lease_owner == owner and is_held(connection, row)
+
+
 def is_elsewhere(row: Any) -> bool:
     """Return whether another machine took the lease and never released it."""
-    return bool(row.lease_holder) and row.lease_holder.rpartition(":")[0] != _machine()
+    return bool(row and row.lease_holder) and row.lease_holder.rpartition(":")[0] != _machine()
 
 
 def _is_dead(row: Any) -> bool:

@@ -106,9 +106,8 @@ async def prepare_debate(
     return PreparedDebate(draft.question, settings, plan, files)
 
 
-def waits_for_person(prepared: PreparedDebate) -> bool:
-    is_gated = prepared.settings.pause != "never"
-    return is_gated or any(seat.is_human for seat in prepared.plan.seats)
+def waits_for_person(settings: DebateSettings, seats: Sequence[Seat]) -> bool:
+    return settings.pause != "never" or any(seat.is_human for seat in seats)
 
 
 async def check_debate(draft: DebateDraft, reporter: Reporter) -> PreparedDebate:
@@ -144,7 +143,7 @@ async def prepare_resume(
     debate: StoredDebate, reporter: Reporter | None = None, settings: DebateSettings | None = None
 ) -> None:
     """Check a debate before it continues, optionally with changed settings."""
-    if debate.is_from_cassette:
+    if debate.is_from_cassette or debate.server:
         return
     state = debate.as_state()
     await asyncio.to_thread(check_kept, state.get("documents", []), state.get("images", []))

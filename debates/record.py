@@ -19,6 +19,7 @@ from contend.nodes.record import read_record
 FROM_CASSETTE = "from_cassette"
 REUSED_TURNS = "reused_turns"
 RAN_ON = "ran_on"  # the server that ran it, unless we did
+SERVER = "server"  # the addresses of the server on which it continues, unless we continue it
 
 
 _COLUMNS = {"turns", "settings", "protocol"}
@@ -71,6 +72,11 @@ class StoredDebate(BaseModel):
     def ran_on(self) -> str | None:
         """The LangGraph server that started this debate; None if Contend started it."""
         return self.settings.get(RAN_ON)
+
+    @property
+    def server(self) -> str | None:
+        """The addresses of the LangGraph server on which this debate continues."""
+        return self.settings.get(SERVER)
 
     @property
     def is_from_cassette(self) -> bool:

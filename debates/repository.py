@@ -22,7 +22,15 @@ from contend.debates.family import (
 )
 from contend.debates.feedback import send_rating
 from contend.debates.journal import Journal
-from contend.debates.leases import Lease, LeaseLost, is_elsewhere, is_held, written
+from contend.debates.leases import (
+    Lease,
+    LeaseLost,
+    is_elsewhere,
+    is_held,
+    is_held_by,
+    read_lease,
+    written,
+)
 from contend.debates.listing import Filter, ListPage, read_page
 from contend.debates.loading import (
     UNREADABLE,
@@ -199,10 +207,10 @@ class Repository:
         # Leave out debates that were just inserted, because they are about to start.
         return paused + [each for each in cut_off if each.debate.updated_at < before]
 
-    def accept(self, debate_id: str) -> None:
+    def accept(self, debate_id: str, task_id: str | None = None) -> None:
         """Mark this debate as accepted, so that a service finishes it even after a restart."""
         debates = tables.debates.c
-        task = sa.literal(task_of_debate(debate_id))
+        task = sa.literal(task_id or task_of_debate(debate_id))
         # Include failed debates, which may be running again with their new status unsaved.
         unfinished = sa.select(debates.id, task).where(
             debates.id == debate_id, debates.status != "done"
@@ -342,6 +350,14 @@ class Repository:
         query = sa.select(tables.resolutions.c.debate_id, tables.resolutions.c.outcome)
         with self._engine.connect() as connection:
             return {row.debate_id: row.outcome for row in connection.execute(query)}
+
+    def is_held_by(self, debate_id: str, owner: str) -> bool:
+        with self._engine.connect() as connection:
+            return is_held_by(connection, debate_id, owner)
+
+    def is_held_elsewhere(self, debate_id: str) -> bool:
+        with self._engine.connect() as connection:
+            return is_elsewhere(read_lease(connection, debate_id))
 
     def acquire(self, debate_id: str) -> Lease:
         lease = Lease(self._engine, debate_id)

@@ -2,8 +2,8 @@
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, cast
 from uuid import UUID
@@ -17,17 +17,17 @@ from contend.debates.events import Announcer, Event, Watch, answer_writer, start
 from contend.debates.exports.folder import FolderState, FolderWriter
 from contend.debates.feedback import send_auto_score
 from contend.debates.fingerprint import describe_changes, fingerprint_of
-from contend.debates.history import Graph, graph_of, write_state
-from contend.debates.leases import LEASE, Lease, LeaseLost
+from contend.debates.history import Graph, write_state
+from contend.debates.leased import leased
+from contend.debates.leases import Lease, LeaseLost
 from contend.debates.record import StoredDebate
 from contend.debates.recordings import load_recording
 from contend.debates.remarks import answer_pause, refuse_unseen
 from contend.debates.repository import Repository
+from contend.debates.server_graph import graph_for
 from contend.debates.spending import budget_of, open_ledger, why_not_asked
-from contend.debates.waiting import wait_for_event
 from contend.graph.checkpoints.location import database
 from contend.graph.checkpoints.outages import retry_until_available
-from contend.graph.checkpoints.saver import checkpointer
 from contend.graph.errors import (
     BUDGET,
     BadInput,
@@ -49,6 +49,7 @@ from contend.models.providers.registry import open_models
 from contend.models.recording import CallKey, RecordedCall, Tape, using_tape
 from contend.nodes.judge_continue import human_turn
 from contend.nodes.record import build_record
+from contend.nodes.retrieve import retrieval_event
 from contend.nodes.timing import start_clock
 
 _How = Callable[[Callable[[], Awaitable[None]]], Coroutine[Any, Any, None]]
@@ -75,7 +76,11 @@ async def run_debate(
     try:
         if debate.last_seq:
             await asyncio.to_thread(records.store_missing_events, debate.id)
-        async with leased(records, debate.id) as lease, checkpointer() as saver, open_models():
+        async with (
+            leased(records, debate.id) as lease,
+            graph_for(debate, lease) as graph,
+            open_models(),
+        ):
             # Read it again, because the previous holder of the lease may have continued the debate.
             current = await asyncio.to_thread(records.find, debate.id)
             if not rate_again:
@@ -87,7 +92,6 @@ async def run_debate(
                 current = current.model_copy(update={"settings": changed})
             stored = await asyncio.to_thread(records.journal.last_seq, debate.id)
             current = current.model_copy(update={"last_seq": max(current.last_seq, stored)})
-            graph = graph_of(current.protocol, saver)
             run = _Run(records, lease, current, graph, watch, control)
             await asyncio.to_thread(load_recording, records, current, run.tape)
             if rate_again:
@@ -154,7 +158,7 @@ class _Run:
         except (LeaseLost, DatabaseUnavailable):
             raise
         except (GraphDrained, Paused, asyncio.CancelledError) as stopped:
-            await self._close("paused", "paused", "stopped by the user")
+            await self._close("paused", "paused", _why_stopped(stopped))
             if isinstance(stopped, asyncio.CancelledError):
                 raise
         except NotRecorded as unknown:
@@ -204,10 +208,13 @@ class _Run:
         if not snapshot.interrupts:
             refuse_unseen(remark, snapshot)
         if not snapshot.created_at:
-            begun = start_event(self.debate)
-            begun["metadata"]["run_with"] = await asyncio.to_thread(fingerprint_of, self.settings)
-            self.announcer.pass_on(begun)
+            await self._say_started()
             return {**self.state}
+        if self.debate.server and not self.debate.last_seq:  # its server has prepared it
+            await self._say_started()
+            self.state = cast("DebateState", snapshot.values)
+            self.announcer.pass_on(retrieval_event(self.state["retrieval"]))
+            return None
         recorded, self.state = self.state, cast("DebateState", snapshot.values)
         self._end_reuse()
         await self._store_unseen()
@@ -227,6 +234,11 @@ class _Run:
         if unsaved:
             update["degraded"] = unsaved
         return Command(update=update) if update else None
+
+    async def _say_started(self) -> None:
+        begun = start_event(self.debate)
+        begun["metadata"]["run_with"] = await asyncio.to_thread(fingerprint_of, self.settings)
+        self.announcer.pass_on(begun)
 
     async def _say_resumed(self) -> None:
         now = await asyncio.to_thread(fingerprint_of, self.settings)
@@ -355,6 +367,11 @@ def _refuse_done(debate: StoredDebate) -> None:
         raise BadInput(f"Debate {debate.id} is done; `contend show {debate.id[:8]}` prints it.")
 
 
+def _why_stopped(stopped: BaseException) -> str:
+    why = str(stopped) if isinstance(stopped, Paused) else ""
+    return why or "stopped by the user"
+
+
 def _reason(error: Exception) -> str:
     kind = "" if isinstance(error, DamagedDebate) else f"{type(error).__name__}: "
     return scrub(f"{kind}{error}")
@@ -364,30 +381,3 @@ async def _if_possible(write: Callable[[], Awaitable[None]]) -> None:
     """Write, unless the database is unavailable; the next write includes the skipped data."""
     with suppress(DatabaseUnavailable):
         await write()
-
-
-@asynccontextmanager
-async def leased(
-    records: Repository, debate_id: str, runner: asyncio.Task[Any] | None = None
-) -> AsyncIterator[Lease]:
-    """Hold and renew the lease; cancel the run if another process takes it over."""
-    lease = await asyncio.to_thread(records.acquire, debate_id)
-    runner, ended = runner or asyncio.current_task(), asyncio.Event()
-
-    async def renew() -> None:
-        while not await wait_for_event(LEASE.total_seconds() / 4, ended):
-            if not await asyncio.to_thread(lease.renew) and not ended.is_set() and runner:
-                runner.cancel("another process took over this debate")
-                return
-
-    renewing = asyncio.create_task(renew())
-    try:
-        yield lease
-    finally:
-        # Not cancelled, because a renewal in progress would leak its connection.
-        ended.set()
-        try:
-            await renewing
-        finally:
-            with suppress(DatabaseUnavailable):  # the lease will expire
-                await asyncio.to_thread(lease.release)

@@ -3,23 +3,27 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from contend.debates.adoption import adopt, write_origin_of_copy
-from contend.debates.leases import Lease
+from contend.debates.leased import leased
+from contend.debates.leases import LEASE, Lease
 from contend.debates.record import StoredDebate
 from contend.debates.repository import Repository
-from contend.debates.run import leased
 from contend.debates.spending import why_not_asked
 from contend.graph.errors import BUDGET, BadInput, ModelFailed
 from contend.graph.record import Status
+from contend.graph.runners import RECORDED_BY
 from contend.graph.settings import SETTINGS
 from contend.graph.state import DebateState
 from contend.models.failures import scrub
 from contend.models.recording import is_taping
 from contend.nodes.own_settings import stored_settings
+
+# How often a worker looks whether the lease of a crashed worker has expired.
+_SECONDS_BETWEEN_TRIES = 1.0
 
 _log = logging.getLogger("contend.debates")
 
@@ -35,6 +39,8 @@ class _Run:
     stack: AsyncExitStack
     is_copy: bool = False
     """Whether the thread had checkpoints before its first run, and may be a copy."""
+    keeper: str | None = None
+    """The owner of the lease under which somebody else keeps the record, if anybody does."""
     lease: Lease | None = None
     last_seq: int = 0
     settings: dict[str, Any] = field(default_factory=dict)
@@ -60,11 +66,11 @@ class ThreadRunner:
         async with AsyncExitStack() as stack:
             run = _Run(asyncio.current_task(), stack)
             found = await asyncio.to_thread(_find, self._records(), thread)
-            if found:
-                await self._hold(run, found)
-            else:
+            if found is None:
                 first = await asyncio.to_thread(self._records().threads.first_checkpoint, thread)
                 run.is_copy = first is not None
+            elif not await self._is_kept_elsewhere(run, thread, config):
+                await self._hold(run, found)
             self._runs[thread] = run
             failure: BaseException | None = None
             try:
@@ -80,12 +86,19 @@ class ThreadRunner:
     async def keep(self, protocol: str, debate_id: str, state: DebateState) -> None:
         """Keep the state; the first one with seats makes the thread a debate."""
         run = self._runs.get(debate_id)
-        if run and state.get("settings") and state.get("retrieval"):
+        if run and not run.keeper and state.get("settings") and state.get("retrieval"):
             await self._save(run, protocol, debate_id, state, Ending("running"))
 
     def recorded(self, debate_id: str) -> DebateState:
         run = self._runs.get(debate_id)
         return run.recorded if run else {}
+
+    async def _is_kept_elsewhere(self, run: _Run, thread: str, config: Any) -> bool:
+        """Return whether who asked for this run keeps its record in our database."""
+        asker = config.get("metadata", {}).get(RECORDED_BY)
+        if asker and await asyncio.to_thread(self._records().is_held_by, thread, asker):
+            run.keeper = asker
+        return run.keeper is not None
 
     async def _adopt(self, run: _Run, protocol: str, debate_id: str, state: DebateState) -> Lease:
         given = self._records(), protocol, debate_id, state, self._where
@@ -95,7 +108,17 @@ class ThreadRunner:
         run.last_seq, run.settings = debate.last_seq, debate.settings
         about = debate.as_settings().model_dump(mode="json")
         run.recorded = {"protocol": debate.protocol, "settings": about}
-        holding = leased(self._records(), debate.id, run.runner)
+        # A worker on another machine may have crashed in this run: wait until its lease expires.
+        for _ in range(int(LEASE.total_seconds())):
+            with suppress(BadInput):
+                return await self._take(run, debate.id)
+            if not await asyncio.to_thread(self._records().is_held_elsewhere, debate.id):
+                break
+            await asyncio.sleep(_SECONDS_BETWEEN_TRIES)
+        return await self._take(run, debate.id)
+
+    async def _take(self, run: _Run, debate_id: str) -> Lease:
+        holding = leased(self._records(), debate_id, run.runner)
         run.lease = await run.stack.enter_async_context(holding)
         return run.lease
 
@@ -110,6 +133,11 @@ class ThreadRunner:
         run.settings = settings
 
     async def _end(self, run: _Run, graph: Any, thread: str, failure: BaseException | None) -> None:
+        if run.keeper:
+            if await asyncio.to_thread(self._records().is_held_by, thread, run.keeper):
+                return
+            run.keeper = None  # it is gone, and the record must be whole
+            await self._hold(run, await asyncio.to_thread(self._records().find, thread))
         snapshot = await graph.aget_state({"configurable": {"thread_id": thread}})
         state = snapshot.values
         if not state.get("settings"):

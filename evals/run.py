@@ -137,7 +137,7 @@ async def plan_arms(
             raise BadInput("An eval has no budget; limit it with --limit, or use --equal-tokens.")
         draft = prepare.draft_debate(longest, found.settings)
         prepared = await prepare.prepare_debate(draft, reporter)
-        if prepare.waits_for_person(prepared):
+        if prepare.waits_for_person(prepared.settings, prepared.plan.seats):
             raise BadInput(
                 "An eval cannot wait for a person; leave the setting `pause` at never, and give "
                 "every seat a model."

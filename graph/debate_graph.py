@@ -5,6 +5,7 @@ from contextlib import aclosing
 from typing import Any, cast
 
 from langgraph.channels.base import BaseChannel
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.pregel._write import ChannelWrite, ChannelWriteTupleEntry
@@ -18,6 +19,7 @@ from contend.graph.errors import BadInput
 from contend.graph.settings import DebateSettings
 from contend.graph.settings_form import MODEL_OF_ALL, settings_form
 from contend.graph.state import is_begun
+from contend.graph.values import names_of_values
 from contend.nodes.brought import keep_brought
 from contend.nodes.own_settings import in_own_settings
 from contend.nodes.retrieve import AFTER_THE_END, SECOND_QUESTION
@@ -90,6 +92,13 @@ def _without_input(options: dict[str, Any]) -> dict[str, Any]:
 class CompiledDebate(CompiledStateGraph[Any, Any, Any, Any]):
     """Refuses what cannot be run before a checkpoint is written."""
 
+    def copy(self, update: dict[str, Any] | None = None) -> "CompiledDebate":
+        """Let any saver load our value objects; a server's own one gives them as plain data."""
+        saver = (update or {}).get("checkpointer")
+        if isinstance(saver, BaseCheckpointSaver):
+            update = {**(update or {}), "checkpointer": saver.with_allowlist(names_of_values())}
+        return super().copy(update)
+
     def get_output_jsonschema(self, config: Any = None) -> dict[str, Any]:  # noqa: ARG002 - theirs
         # Only what clients are shown: our own callers get the whole state.
         return TypeAdapter(DebateOutput).json_schema()
@@ -125,5 +134,5 @@ class CompiledDebate(CompiledStateGraph[Any, Any, Any, Any]):
             return
         snapshot = await self.aget_state(config)
         values: Any = snapshot.values
-        if is_begun(values):
+        if is_begun(values) and not runners.is_same_run(snapshot, config):
             raise BadInput(SECOND_QUESTION if snapshot.next else AFTER_THE_END)

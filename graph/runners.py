@@ -5,6 +5,9 @@ from typing import Any, Protocol
 
 from contend.graph.state import DebateState
 
+# In a run's metadata: who keeps its record, unless the server does. It is the owner of a lease.
+RECORDED_BY = "recorded_by"
+
 
 class Runner(Protocol):
     def holding(self, graph: Any, config: Any) -> AbstractAsyncContextManager[None]:
@@ -24,6 +27,13 @@ def run_by(runner: Runner | None) -> None:
     """Let this runner hold every debate that this process runs from now on."""
     global _runner  # noqa: PLW0603 - a server loads its graphs and its app separately
     _runner = runner
+
+
+def is_same_run(snapshot: Any, config: Any) -> bool:
+    """Return whether this run wrote the checkpoint, before the worker that ran it crashed."""
+    given = {**config.get("configurable", {}), **config.get("metadata", {})}
+    run = given.get("run_id")
+    return run is not None and str(run) == str((snapshot.metadata or {}).get("run_id"))
 
 
 def holding(graph: Any, config: Any) -> AbstractAsyncContextManager[None]:

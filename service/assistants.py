@@ -1,11 +1,12 @@
-"""Registers the presets as assistants of `langgraph dev`."""
+"""Registers the presets as assistants of a LangGraph server."""
 
 import asyncio
 from collections.abc import Mapping
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
-from langgraph_sdk import get_client
+from httpx import HTTPStatusError
+from langgraph_sdk.client import LangGraphClient
 
 from contend.debates.presets import find_preset, preset_names
 from contend.debates.settings_sources import settings_of_preset
@@ -13,9 +14,8 @@ from contend.graph.errors import BadInput
 from contend.service.logs import log_trouble
 
 
-async def register_presets() -> None:
+async def register_presets(client: LangGraphClient) -> None:
     """Create an assistant for each preset, or update the assistant of a changed preset."""
-    client = get_client(api_key=None)
     for name in await asyncio.to_thread(preset_names):
         try:
             preset = await asyncio.to_thread(find_preset, name)
@@ -29,8 +29,17 @@ async def register_presets() -> None:
             "name": name,
             "description": preset.description,
         }
-        found: Mapping[str, Any] = await client.assistants.create(
-            preset.protocol, assistant_id=assistant_id, if_exists="do_nothing", **about
-        )
-        if any(found.get(key) != value for key, value in about.items()):
-            await client.assistants.update(assistant_id, graph_id=preset.protocol, **about)
+        try:
+            await _register(client, preset.protocol, assistant_id, about)
+        except HTTPStatusError as refused:  # another worker registers it at the same time
+            log_trouble(f"Preset {name} is not registered as an assistant: {refused}")
+
+
+async def _register(
+    client: LangGraphClient, graph_id: str, assistant_id: str, about: dict[str, Any]
+) -> None:
+    found: Mapping[str, Any] = await client.assistants.create(
+        graph_id, assistant_id=assistant_id, if_exists="do_nothing", **about
+    )
+    if any(found.get(key) != value for key, value in about.items()):
+        await client.assistants.update(assistant_id, graph_id=graph_id, **about)

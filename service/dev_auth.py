@@ -1,20 +1,41 @@
-"""Authenticates users of `langgraph dev`; without a token, only this machine has access."""
+"""Authenticates users of LangGraph servers; without a token, only this machine has access."""
 
 import os
+from collections.abc import Mapping
+from contextvars import ContextVar
 from typing import Any
 from urllib.parse import urlsplit
 
 from langgraph_sdk import Auth
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from contend.service.auth import TOKEN_VARIABLE, is_loopback, is_service_token
 from contend.service.dev_checks import refuse_rollback, refuse_unknown_settings
 
 auth = Auth()
 
+_connection: ContextVar[Mapping[str, Any]] = ContextVar("connection")
+_UNKNOWN: Mapping[str, Any] = {"headers": ()}
+
+
+class RememberConnection:
+    """Remembers the connection of each request, because Aegra authenticates only its headers."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "lifespan":
+            _connection.set(scope)
+        await self._app(scope, receive, send)
+
 
 @auth.authenticate
 async def authenticate(scope: dict[str, Any]) -> Auth.types.MinimalUserDict:
     """Accept requests with the token; if no token is set, accept only local requests."""
+    # Aegra gives only the headers, which are texts, whatever their names.
+    if isinstance(scope.get("headers", ""), str):
+        scope = dict(_connection.get(_UNKNOWN))
     has_token = bool(os.environ.get(TOKEN_VARIABLE, "").strip())
     if not has_token and _is_local(scope):
         return {"identity": "local"}
@@ -35,7 +56,8 @@ async def allow_everything(ctx: Auth.types.AuthContext, value: Any) -> bool:  # 
 @auth.on.threads.create_run
 async def check_run(ctx: Auth.types.AuthContext, value: Any) -> bool:  # noqa: ARG001 - called by these names
     refuse_rollback(value.get("multitask_strategy"))
-    refuse_unknown_settings(value.get("assistant_id"), value.get("kwargs", {}).get("context"))
+    asked = value.get("kwargs", value)  # Aegra has no kwargs
+    refuse_unknown_settings(value.get("assistant_id"), asked.get("context"))
     return True
 
 
@@ -45,7 +67,7 @@ async def check_update(ctx: Auth.types.AuthContext, value: Any) -> bool:  # noqa
     return True
 
 
-def _is_local(scope: dict[str, Any]) -> bool:
+def _is_local(scope: Mapping[str, Any]) -> bool:
     # `langgraph dev` sets the variable, also for a tunnel; `reached` is the address of our end of
     # the connection.
     bound = urlsplit(os.environ.get("LANGGRAPH_API_URL", "")).hostname

@@ -26,7 +26,7 @@ def refuse_rollback(action: str | None) -> None:
 
 def refuse_unknown_settings(assistant_id: object, context: Mapping[str, Any] | None) -> None:
     """Refuse unknown settings by name, because the server would drop them silently."""
-    settings = _BY_ASSISTANT.get(str(assistant_id))
+    settings = _BY_ASSISTANT.get(str(assistant_id)) or SETTINGS.get(str(assistant_id))
     names = {name for each in SETTINGS.values() for name in each.model_fields}
     if settings:
         names = {*settings.model_fields}

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from contend.debates.forecasts import PROTOCOL
 from contend.debates.presets import Preset
+from contend.debates.servers import ServerAddress
 from contend.debates.settings_sources import configure, leave_out_others
 from contend.graph.errors import BadInput
 from contend.graph.settings import SETTINGS, DebateSettings
@@ -32,6 +33,8 @@ class ServiceOptions:
     """Whether other machines can connect; if so, every request needs the token."""
     resumes_debates: bool = True
     """Whether to resume debates that a stopped service left unfinished."""
+    server: ServerAddress | None = None
+    """The LangGraph server that runs the debates, unless the service runs them."""
     allowed_models: tuple[str, ...] = ("*",)
     """Patterns for the models that clients may choose."""
 

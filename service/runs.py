@@ -3,16 +3,18 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from uuid import uuid4
 
 from langgraph.runtime import RunControl
 
 from contend.debates.forecasts import PROTOCOL
 from contend.debates.leases import LEASE, LeaseLost
 from contend.debates.live import LiveEvents
-from contend.debates.prepare import draft_debate, prepare_debate, write_debate
+from contend.debates.prepare import DebateDraft, draft_debate, prepare_debate, write_debate
 from contend.debates.record import StoredDebate
 from contend.debates.repository import DebateExists, Repository, TaskAccepted, UnfinishedTask
 from contend.debates.run import open_repository, run_debate
+from contend.debates.server_debates import begin_on_server
 from contend.debates.waiting import wait_for_event
 from contend.graph.errors import BadInput, DatabaseUnavailable
 from contend.graph.forecast_contract.request import DebateRequest
@@ -250,15 +252,18 @@ class Runs:
             settings = await asyncio.to_thread(self.options.settings, settings_of(request))
         draft = draft_debate(request.prediction_context.task.question, settings)
         with refusing_models():
-            prepared = await prepare_debate(draft, fetch=False)
-        return await asyncio.to_thread(
-            write_debate,
-            self.records,
-            prepared,
-            request,
-            task_id=request.task_id,
-            debate_id=debate_id,
-        )
+            return await self.store(draft, request, debate_id or str(uuid4()), request.task_id)
+
+    async def store(
+        self, draft: DebateDraft, request: DebateRequest | None, debate_id: str, task_id: str
+    ) -> StoredDebate:
+        """Prepare a debate and store it; raise BadInput for one that cannot run."""
+        if self.options.server:
+            given = self.records, self.options.server, draft, request, debate_id, task_id
+            return await begin_on_server(*given)
+        prepared = await prepare_debate(draft, fetch=False)
+        about = {"task_id": task_id, "debate_id": debate_id}
+        return await asyncio.to_thread(write_debate, self.records, prepared, request, **about)
 
     async def _run(self, run: Run, remark: Remark | None) -> StoredDebate | None:
         """Run a debate and return its final state, or None after an error."""

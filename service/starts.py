@@ -12,12 +12,7 @@ from fastapi import Request
 from contend.debates.forecasts import PROTOCOL as FORECAST
 from contend.debates.forecasts import parse_outcomes, plain_request
 from contend.debates.fork import changed_settings
-from contend.debates.prepare import (
-    draft_debate,
-    prepare_debate,
-    waits_for_person,
-    write_debate,
-)
+from contend.debates.prepare import draft_debate, waits_for_person
 from contend.debates.presets import DEFAULT_PROTOCOL, Preset, find_preset
 from contend.debates.record import StoredDebate
 from contend.debates.repository import DebateExists, TaskAccepted, task_of_debate
@@ -56,20 +51,12 @@ async def _write_debate(runs: Runs, upload: Upload, *, is_attended: bool) -> Sto
     draft = await asyncio.to_thread(
         draft_debate, start.question, settings, upload.documents, upload.images
     )
-    prepared = await prepare_debate(draft, fetch=False)
-    if not is_attended and waits_for_person(prepared):
+    if not is_attended and waits_for_person(settings, settings.build_seats()):
         detail = "Nobody can answer here: leave `pause` at never, and give every seat a model."
         raise BadInput(detail)
     debate_id = str(start.id or uuid4())
     try:
-        return await asyncio.to_thread(
-            write_debate,
-            runs.records,
-            prepared,
-            forecast,
-            task_id=task_of_debate(debate_id),
-            debate_id=debate_id,
-        )
+        return await runs.store(draft, forecast, debate_id, task_of_debate(debate_id))
     except (DebateExists, TaskAccepted) as taken:
         detail = "There is a debate with this id."
         raise Refused(409, "already_exists", detail, debate_id=debate_id) from taken

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from langgraph.runtime import RunControl
 
@@ -33,6 +34,8 @@ from contend.debates.presets import Preset
 from contend.debates.record import StoredDebate
 from contend.debates.repository import Repository
 from contend.debates.run import run_debate
+from contend.debates.server_debates import begin_on_server
+from contend.debates.servers import ServerAddress
 from contend.debates.settings_sources import Given, configure
 from contend.debates.spending import spent_by, with_budget
 from contend.graph.errors import BadInput, DatabaseUnavailable
@@ -60,6 +63,7 @@ class Request:
     images: list[Path]
     forecast: forecast_request.ForecastOptions
     dry_run: bool = False
+    server: str | None = None
 
 
 class TerminalReporter(prepare.Reporter):
@@ -89,6 +93,8 @@ def ask_question(request: Request, output: Output) -> int:
         print_plan(plan_debate(request, output), database.past(request.protocol), output)
         return OK
     draft = _draft(request, output)
+    if request.server is not None:
+        return _ask_server(ServerAddress(request.server), draft, output)
     forecast, settings = draft.forecast, draft.debate.settings
     prepared = asyncio.run(prepare.prepare_debate(draft.debate, draft.reporter))
     plan = prepared.plan
@@ -108,6 +114,17 @@ def ask_question(request: Request, output: Output) -> int:
         if spent != NOTHING:
             records.spending.put(debate.id, "outcomes", spent)
         return _Session(records, debate, output, plan.notice, expected).run(Remark())
+
+
+def _ask_server(address: ServerAddress, draft: _Draft, output: Output) -> int:
+    """Run a new debate on a server; if the server refuses it, nothing stays stored."""
+    settings = draft.debate.settings
+    if settings.protocol == FORECAST and draft.forecast is None:
+        raise BadInput("On a server, a forecast needs its outcomes: give each with --outcome.")
+    with database.records() as records:
+        given = records, address, draft.debate, draft.forecast, str(uuid4())
+        debate = asyncio.run(begin_on_server(*given))
+        return _Session(records, debate, output, f"Runs on {debate.ran_on}.").run(Remark())
 
 
 def plan_debate(request: Request, output: Output) -> prepare.PreparedDebate:

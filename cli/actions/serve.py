@@ -18,6 +18,7 @@ from contend.cli.database import records
 from contend.cli.garbage import start_collecting
 from contend.cli.view.console import print_message
 from contend.debates.prepare import draft_debate, prepare_debate
+from contend.debates.servers import check_server
 from contend.graph.errors import BadInput
 from contend.service.address import published_address
 from contend.service.app import create_app
@@ -43,9 +44,7 @@ def serve_app(host: str, port: int, options: ServiceOptions, *, open_page: bool)
         raise BadInput(
             f"On a network, clients need a token: set {TOKEN_VARIABLE} to a long random text."
         )
-    prepared = asyncio.run(
-        prepare_debate(draft_debate("?", options.settings()), TerminalReporter(quiet=False))
-    )
+    notice = asyncio.run(_check(options))
     with records():  # fails if the database cannot be opened
         pass
     listening = _listen(host, port)
@@ -53,7 +52,7 @@ def serve_app(host: str, port: int, options: ServiceOptions, *, open_page: bool)
     show_notes()
     start_collecting()
     place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    print_message(f"{prepared.plan.notice} Serving http://{place}/, with its API in /openapi.json.")
+    print_message(f"{notice} Serving http://{place}/, with its API in /openapi.json.")
     if not has_token:
         print_message(f"The API for forecasts ({PREFIX}) needs {TOKEN_VARIABLE} to be set.")
     running = uvicorn.Config(
@@ -64,6 +63,16 @@ def serve_app(host: str, port: int, options: ServiceOptions, *, open_page: bool)
         threading.Thread(target=webbrowser.open, args=(f"http://{place}/",), daemon=True).start()
     with published_address(host, port):
         server.run(sockets=[listening])
+
+
+async def _check(options: ServiceOptions) -> str:
+    """Refuse to serve without models, or without the server that has them; return a notice."""
+    settings = options.settings()
+    if options.server:
+        await check_server(options.server)
+        return f"Debates run on LangGraph server {options.server}."
+    draft = draft_debate("?", settings)
+    return (await prepare_debate(draft, TerminalReporter(quiet=False))).plan.notice
 
 
 class _PausingServer(uvicorn.Server):

@@ -49,6 +49,14 @@ _Yes = Annotated[
         "confirmation.",
     ),
 ]
+_Server = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help="Run the debate on this LangGraph server, with its models and keys; several addresses "
+        "of one server are separated by commas.",
+    ),
+]
 _DryRun = Annotated[
     bool,
     typer.Option("--dry-run", help="Check everything and print the estimate, without starting."),
@@ -72,6 +80,7 @@ _Continue = Annotated[
 ]
 # Options that have no effect on a recording or a follow-up question.
 _OF_NEW_DEBATES = ("config", "docs", "image", "outcome", "request", "due", "dry_run", "pause")
+_OF_OWN = (*_OF_NEW_DEBATES, "server")
 _OF_SEATS = ("protocol", "preset", "seat", "position")
 _Events = Annotated[bool, typer.Option("--events", help="Print one JSON event per line.")]
 _Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the answer.")]
@@ -103,6 +112,7 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter per option
     due: _Due = None,
     yes: _Yes = False,
     dry_run: _DryRun = False,
+    server: _Server = None,
     cassette: _Cassette = None,
     follow_up: _Continue = None,
     pause: Annotated[
@@ -125,10 +135,12 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter per option
     _refuse_both(json, events)
     if dry_run and events:
         raise click.UsageError("--dry-run has no events; use --json instead of --events.")
+    if dry_run and server:
+        raise click.UsageError("--dry-run checks this machine, not a --server.")
     if cassette:
-        options.refuse_options(context, "--cassette", (*_OF_NEW_DEBATES, "preset", "follow_up"))
+        options.refuse_options(context, "--cassette", (*_OF_OWN, "preset", "follow_up"))
     if follow_up:
-        options.refuse_options(context, "--continue", (*_OF_NEW_DEBATES, *_OF_SEATS))
+        options.refuse_options(context, "--continue", (*_OF_OWN, *_OF_SEATS))
     if question is None and request is None and cassette is None:
         raise click.MissingParameter(param_hint="'QUESTION'", param_type="argument")
     with options.loading_note(is_hidden=quiet or json or events):
@@ -169,6 +181,7 @@ def read_request(given: Mapping[str, Any]) -> "Request":
         images=_paths("--image", given["image"]),
         forecast=ForecastOptions(given["outcome"] or [], *forecast),
         dry_run=given["dry_run"],
+        server=given.get("server"),
     )
 
 

@@ -34,6 +34,14 @@ def serve(  # noqa: PLR0913, PLR0917 - one parameter per option
             "model if --host is local, otherwise only the models named in the server's settings.",
         ),
     ] = None,
+    server: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Run debates on this LangGraph server; several addresses of one server are "
+            "separated by commas.",
+        ),
+    ] = None,
     model: Model = None,
     assignments: Assignments = None,
     config: Config = None,
@@ -43,6 +51,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one parameter per option
     To accept connections from other machines, give --host and set CONTEND_SERVICE_TOKEN.
     """
     from contend.cli.actions.serve import serve_app  # slow to import
+    from contend.debates.servers import ServerAddress
     from contend.debates.settings_sources import parse_assignments
     from contend.service.auth import is_loopback
     from contend.service.options import ServiceOptions
@@ -57,6 +66,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one parameter per option
         max_running_per_client,
         max_streams_per_client,
         open_to_network=on_network,
+        server=None if server is None else ServerAddress(server),
         allowed_models=tuple(allowed),
     )
     serve_app(host, port, options, open_page=not no_open)

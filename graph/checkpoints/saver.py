@@ -27,7 +27,7 @@ from contend.graph.readings import (
     StatementScores,
 )
 from contend.graph.state import CallSubject
-from contend.graph.values import TurnLength, Value, WorkSpan
+from contend.graph.values import TurnLength, Value, WorkSpan, names_of_values
 
 # Modules that earlier releases' checkpoints name for our value types.
 _OLD_MODULES = ("graph.state", "contend.graph.state")
@@ -84,7 +84,7 @@ class CompactSerializer(JsonPlusSerializer):
 def serializer() -> JsonPlusSerializer:
     """Return a serializer that loads only our own types, so that no checkpoint can run code."""
     # langgraph makes this list only for graphs compiled with a saver, which a server does not do.
-    ours = [(value.__module__, value.__name__) for value in Value.__subclasses__()]
+    ours = names_of_values()
     load = _create_msgpack_ext_hook(set(ours))
     return CompactSerializer(
         pickle_fallback=False,

@@ -6,7 +6,7 @@ import pytest
 from langgraph_sdk import Auth
 
 from contend.service.auth import TOKEN_VARIABLE
-from contend.service.dev_auth import authenticate
+from contend.service.dev_auth import RememberConnection, authenticate
 
 TOKEN = "a-long-service-token"
 
@@ -55,3 +55,34 @@ async def test_a_token_that_is_set_is_needed_everywhere(
     monkeypatch.setenv(TOKEN_VARIABLE, TOKEN)
     with pytest.raises(Auth.exceptions.HTTPException, match="valid service token"):
         await authenticate(scope(authorization=given))
+
+
+async def through_aegra(connection: dict[str, Any]) -> Auth.types.MinimalUserDict:
+    """Authenticate as Aegra does, which gives only the headers, within a request."""
+    found: list[Auth.types.MinimalUserDict] = []
+    texts = {name.decode(): value.decode() for name, value in connection["headers"]}
+
+    async def route(*_: Any) -> None:
+        found.append(await authenticate(texts))
+
+    await RememberConnection(route)(connection, None, None)  # type: ignore[arg-type]
+    return found[0]
+
+
+async def test_aegra_lets_this_machine_in() -> None:
+    assert await through_aegra(scope()) == {"identity": "local"}
+
+
+@pytest.mark.parametrize("header", ["headers", "server", "type"])
+async def test_no_header_makes_a_stranger_local(header: str) -> None:
+    stranger = scope("192.168.1.7")
+    stranger["headers"] = [(header.encode(), b"127.0.0.1")]
+    with pytest.raises(Auth.exceptions.HTTPException):
+        await through_aegra(stranger)
+
+
+async def test_aegra_wants_the_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(TOKEN_VARIABLE, TOKEN)
+    assert await through_aegra(scope("10.0.0.1", f"Bearer {TOKEN}")) == {"identity": "token"}
+    with pytest.raises(Auth.exceptions.HTTPException):
+        await through_aegra(scope("127.0.0.1", "Bearer another"))

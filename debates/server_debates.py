@@ -1,0 +1,105 @@
+"""Begins debates on a LangGraph server, and keeps them as our own records."""
+
+import asyncio
+from contextlib import suppress
+from typing import Any, cast
+
+from langgraph_sdk.errors import NotFoundError
+
+from contend.debates.adoption import adopt
+from contend.debates.prepare import DebateDraft
+from contend.debates.record import RAN_ON, SERVER, StoredDebate
+from contend.debates.repository import DebateExists, Repository, TaskAccepted
+from contend.debates.server_graph import ServerGraph
+from contend.debates.servers import ServerAddress, ServerConnection, ServerLost, connected
+from contend.graph.errors import BadInput
+from contend.graph.forecast_contract.request import DebateRequest
+from contend.graph.state import DebateState
+
+_FIRST = "retrieve"  # it chooses the seats, and refuses what cannot be debated
+
+
+async def begin_on_server(
+    records: Repository,
+    address: ServerAddress,
+    draft: DebateDraft,
+    request: DebateRequest | None,
+    debate_id: str,
+    task_id: str | None = None,
+) -> StoredDebate:
+    """Let the server check the question and choose the seats; nothing is stored if it refuses."""
+    if draft.attachments.documents or draft.attachments.images:
+        raise BadInput(
+            "Documents and images are stored on this machine, where the server cannot read them."
+        )
+    await asyncio.to_thread(_refuse_known, records, debate_id, task_id)
+    protocol = draft.settings.protocol
+    try:
+        async with connected(address) as server:
+            await server.check(protocol)
+            state = await _prepared(server, draft, request, debate_id)
+    except ServerLost as lost:
+        raise BadInput(f"{lost}. Check the address, and that it is running.") from lost
+    given = records, address, protocol, debate_id, state, task_id
+    return await asyncio.to_thread(_keep, *given)
+
+
+def _refuse_known(records: Repository, debate_id: str, task_id: str | None) -> None:
+    if debate_id in records.ids():
+        raise DebateExists(debate_id)
+    if task_id is not None and records.debate_of(task_id):
+        raise TaskAccepted
+
+
+async def _prepared(
+    server: ServerConnection, draft: DebateDraft, request: DebateRequest | None, debate_id: str
+) -> DebateState:
+    protocol = draft.settings.protocol
+    await server.ask(
+        lambda client: client.threads.create(
+            thread_id=debate_id, if_exists="raise", graph_id=protocol
+        )
+    )
+    try:
+        return await _retrieve(server, draft, request, debate_id)
+    except BaseException:
+        await asyncio.shield(_forget(server, debate_id))
+        raise
+
+
+async def _retrieve(
+    server: ServerConnection, draft: DebateDraft, request: DebateRequest | None, debate_id: str
+) -> DebateState:
+    graph = ServerGraph(server, draft.settings.protocol, debate_id)
+    given: dict[str, Any] = {"question": draft.question}
+    if request:
+        given["request"] = request.model_dump(mode="json")
+    # Only what was set here, so that the rest is chosen where the debate runs.
+    context = draft.settings.model_dump(mode="json", exclude_unset=True)
+    run = await graph.start({"input": given}, context, until=_FIRST)
+    async for _ in graph.follow(run):
+        pass
+    return cast("DebateState", (await graph.aget_state()).values)
+
+
+async def _forget(server: ServerConnection, debate_id: str) -> None:
+    with suppress(NotFoundError, BadInput, ServerLost):
+        await server.ask(lambda client: client.threads.delete(debate_id))
+
+
+def _keep(
+    records: Repository,
+    address: ServerAddress,
+    protocol: str,
+    debate_id: str,
+    state: DebateState,
+    task_id: str | None,
+) -> StoredDebate:
+    where = f"LangGraph server {address}"
+    # A server that uses our database may have adopted it already.
+    found = adopt(records, protocol, debate_id, state, where)
+    settings = {**found.settings, RAN_ON: where, SERVER: str(address)}
+    records.change_settings(debate_id, settings)
+    if task_id is not None:
+        records.accept(debate_id, task_id)
+    return records.find(debate_id)

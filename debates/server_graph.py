@@ -1,0 +1,263 @@
+"""Runs a debate's graph on a LangGraph server, in place of the graph itself."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from functools import cache
+from typing import Any, cast
+
+from httpx import TransportError
+from langgraph.errors import GraphDrained
+from langgraph.runtime import RunControl
+from langgraph.types import Command, Interrupt, StateSnapshot
+from langgraph_sdk.errors import InternalServerError, NotFoundError
+from pydantic import TypeAdapter
+
+from contend.debates.history import opened_graph
+from contend.debates.leases import Lease
+from contend.debates.record import StoredDebate
+from contend.debates.servers import (
+    ServerAddress,
+    ServerConnection,
+    connected,
+    text_of_error,
+)
+from contend.graph.errors import BUDGET, OUT_OF_BUDGET, BadInput, ModelFailed
+from contend.graph.runners import RECORDED_BY
+from contend.graph.settings import DebateSettings
+from contend.graph.state import DebateState
+
+_ACTIVE = ("pending", "running")
+_MODES = ["custom", "values"]
+_INTERRUPTED = "__interrupt__"
+
+
+class FailedOnServer(ModelFailed):
+    """Raised if the run of a debate failed on its server, with the server's own words."""
+
+    def __init__(self, why: str) -> None:
+        kind = BUDGET if OUT_OF_BUDGET in why else "server"
+        super().__init__("", "", kind, why[why.find(OUT_OF_BUDGET) :] if kind == BUDGET else why)
+
+    def __str__(self) -> str:
+        return self.why
+
+
+class _NothingPending:
+    """Answers for the server's saver, whose pending answers only the server knows."""
+
+    async def aget_tuple(self, _: Any) -> None:
+        return None
+
+
+class ServerGraph:
+    """One debate on a server, with the methods of a graph that our runner needs."""
+
+    checkpointer = _NothingPending()
+
+    def __init__(
+        self, server: ServerConnection, protocol: str, debate_id: str, lease: Lease | None = None
+    ) -> None:
+        self._server, self._protocol = server, protocol
+        self._thread, self._lease = debate_id, lease
+
+    async def aget_state(self, _: object = None) -> StateSnapshot:
+        try:
+            state = await self._server.ask_patiently(
+                lambda client: client.threads.get_state(self._thread)
+            )
+        except NotFoundError:
+            state = cast("Any", {})
+        interrupts = tuple(
+            Interrupt(value=each["value"], id=each["id"])
+            for task in state.get("tasks") or ()
+            for each in task.get("interrupts") or ()
+        )
+        return StateSnapshot(
+            values=read_state(state.get("values")),
+            next=tuple(state.get("next") or ()),
+            config={"configurable": {"thread_id": self._thread}},
+            metadata=None,
+            created_at=state.get("created_at") if state.get("values") else None,
+            parent_config=None,
+            tasks=(),
+            interrupts=interrupts,
+        )
+
+    async def aupdate_state(self, _: object, values: Any, as_node: str) -> None:
+        await self._server.ask(
+            lambda client: client.threads.update_state(self._thread, values, as_node=as_node)
+        )
+
+    async def astream(
+        self,
+        given: DebateState | Command[Any] | None,
+        config: Mapping[str, Any],
+        *,
+        context: DebateSettings,
+        control: RunControl,
+        **_: Any,
+    ) -> AsyncGenerator[dict[str, Any]]:
+        """Continue the debate, or follow the run that continues it already."""
+        snapshot = await self.aget_state()
+        running = await self._active_run()
+        if running and given is not None:
+            await self._stop_after_step(running)
+            running = None
+        if running is None and given is None and snapshot.created_at and not snapshot.next:
+            yield _values(snapshot.values, snapshot.interrupts)
+            return
+        seen = len(snapshot.values.get("turns", ())) if running else 0
+        if running is None:
+            asked = context.model_dump(mode="json")
+            running = await self.start(_asked(given), asked, config.get("recursion_limit"))
+        async for part in self.follow(running, control, seen):
+            yield part
+
+    async def start(
+        self,
+        what: dict[str, Any],
+        context: dict[str, Any],
+        recursion_limit: int | None = None,
+        until: str | None = None,
+    ) -> str:
+        """Start a run, which goes on when we do not; return its id."""
+        about = {RECORDED_BY: self._lease.owner} if self._lease else {}
+        limit = {"recursion_limit": recursion_limit} if recursion_limit else {}
+        run = await self._server.ask_patiently(
+            lambda client: client.runs.create(
+                self._thread,
+                self._protocol,
+                context=context,
+                config=cast("Any", {"metadata": about, **limit}),
+                stream_mode=cast("Any", _MODES),
+                stream_resumable=True,
+                durability="sync",
+                multitask_strategy="reject",
+                interrupt_after=[until] if until else None,
+                **what,
+            )
+        )
+        return run["run_id"]
+
+    async def follow(
+        self, run_id: str, control: RunControl | None = None, seen: int = 0
+    ) -> AsyncGenerator[dict[str, Any]]:
+        """Yield the run's events and states; leave out the events before `seen` turns."""
+        is_caught_up, failure = not seen, ("", "")
+        try:
+            async for event, data in self._parts(run_id):
+                if event == "error":
+                    failure = text_of_error(data)
+                elif event == "custom" and is_caught_up:
+                    yield {"type": "custom", "data": data}
+                elif event == "values" and _INTERRUPTED not in data:
+                    state = read_state(data)
+                    is_caught_up = is_caught_up or len(state.get("turns", ())) >= seen
+                    yield _values(state, ())
+                    if control and control.drain_requested:
+                        await self._cancel(run_id)
+        except asyncio.CancelledError:
+            if await self._is_ours():
+                await self._cancel(run_id)
+            raise
+        await self._raise_failure(run_id, *failure)
+        snapshot = await self.aget_state()
+        yield _values(snapshot.values, snapshot.interrupts)
+        # Without a reason to stop, somebody stopped the run on the server.
+        if snapshot.next and not snapshot.interrupts and (self._lease or control):
+            raise GraphDrained((control and control.drain_reason) or "stopped on the server")
+
+    async def _is_ours(self) -> bool:
+        """Return whether no other process has taken over the debate."""
+        lease = self._lease
+        return lease is not None and await asyncio.to_thread(lease.renew)
+
+    async def _parts(self, run_id: str) -> AsyncIterator[tuple[str, Any]]:
+        """Yield the run's stream, and find it again if a worker or the network fails."""
+        last: str | None = None
+        while True:
+            with suppress(TransportError, InternalServerError):
+                async for part in self._server.client.runs.join_stream(
+                    self._thread, run_id, stream_mode=cast("Any", _MODES), last_event_id=last
+                ):
+                    last = part.id or last
+                    yield part.event, part.data
+            if (await self._run(run_id))["status"] not in _ACTIVE:
+                return
+            self._server.try_next()
+
+    async def _run(self, run_id: str) -> Any:
+        return await self._server.ask_patiently(
+            lambda client: client.runs.get(self._thread, run_id)
+        )
+
+    async def _active_run(self) -> str | None:
+        try:
+            runs = await self._server.ask_patiently(
+                lambda client: client.runs.list(self._thread, limit=5)
+            )
+        except NotFoundError:
+            return None
+        return next((each["run_id"] for each in runs if each["status"] in _ACTIVE), None)
+
+    async def _stop_after_step(self, run_id: str) -> None:
+        control = RunControl()
+        control.request_drain("a person has something to say")
+        with suppress(GraphDrained):
+            async for _ in self.follow(run_id, control):
+                pass
+
+    async def _cancel(self, run_id: str) -> None:
+        with suppress(NotFoundError):
+            await self._server.ask_patiently(
+                lambda client: client.runs.cancel(self._thread, run_id, wait=True)
+            )
+
+    async def _raise_failure(self, run_id: str, kind: str, message: str) -> None:
+        run = await self._run(run_id)
+        if run["status"] not in ("error", "timeout"):
+            return
+        why = run.get("error_message") or message or "the run failed"
+        if kind == BadInput.__name__:
+            raise BadInput(why)
+        raise FailedOnServer(why)
+
+
+def read_state(values: Any) -> DebateState:
+    """Return a state that came as JSON as our own value objects."""
+    known = {name: values[name] for name in values or () if name in DebateState.__annotations__}
+    return _adapter().validate_python(known)
+
+
+@cache
+def _adapter() -> TypeAdapter[DebateState]:
+    return TypeAdapter(DebateState)
+
+
+def _values(state: Any, interrupts: tuple[Interrupt, ...]) -> dict[str, Any]:
+    return {"type": "values", "data": state, "interrupts": interrupts}
+
+
+def _asked(given: DebateState | Command[Any] | None) -> dict[str, Any]:
+    if given is None:  # an empty checkpoint means the newest one
+        return {"checkpoint": {}}
+    if isinstance(given, Command):
+        named = {"resume": given.resume, "update": given.update}
+        return {"command": _as_json({key: value for key, value in named.items() if value})}
+    return {"input": _as_json(given)}
+
+
+def _as_json(value: Any) -> Any:
+    return TypeAdapter(Any).dump_python(value, mode="json")
+
+
+@asynccontextmanager
+async def graph_for(debate: StoredDebate, lease: Lease) -> AsyncIterator[Any]:
+    """Open the debate's graph where the debate runs: here or on its server."""
+    if debate.server is None:
+        async with opened_graph(debate) as graph:
+            yield graph
+        return
+    async with connected(ServerAddress(debate.server)) as server:
+        yield ServerGraph(server, debate.protocol, debate.id, lease)

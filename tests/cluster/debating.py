@@ -1,0 +1,76 @@
+"""Models for debates of every protocol on one server, which can be held in the middle of a call."""
+
+import hashlib
+import re
+import threading
+from collections import Counter
+from dataclasses import replace
+
+from tests.cli.support import debaters
+from tests.support.floor_server import floor_script
+from tests.support.forecasting import forecasters
+from tests.support.model_server import Call, ModelServer, Reply, Request, Script
+from tests.support.protocols import ask_in
+
+_SCRIPTS: dict[str, Script] = {"floor": floor_script(), "forecast": forecasters()}
+_OTHERS = debaters()
+# A forecast that is held must not be late.
+_PATIENT = {"forecast": ["--set", "overall_timeout=600"]}
+_OWN_MODEL = {"moderated": "openai:floor", "forecast": "openai:forecast"}
+NAMES = ["m", "ann", "ben", "cyd", "judge", *_SCRIPTS]
+
+
+class Debaters:
+    """A script that marks what is said; once held, it lets nobody finish another call."""
+
+    def __init__(self) -> None:
+        self.server: ModelServer | None = None
+        self.may_speak = threading.Event()
+        self.may_speak.set()
+        self.most = 0
+        """How many calls may be finished while nobody may speak."""
+
+    def __call__(self, request: Request) -> Reply:
+        reply = _SCRIPTS.get(request.model, _OTHERS)(request)
+        said = reply if isinstance(reply, Reply) else Reply(reply)
+        return replace(said, text=f"{said.text}\n\n{mark(request)}", until=self._may_finish)
+
+    def _may_finish(self) -> bool:
+        return self.may_speak.is_set() or len(self.finished()) < self.most
+
+    def finished(self) -> list[Call]:
+        return [call for call in self._calls() if call.completed]
+
+    def waiting(self) -> set[str]:
+        """The questions of the debates that have a call in flight."""
+        return {question_of(call.request) for call in self._calls() if call.ended is None}
+
+    def times_made(self) -> Counter[str]:
+        return Counter(mark(call.request) for call in self._calls())
+
+    def finished_since(self, before: Counter[str]) -> Counter[str]:
+        """How often each call was answered that was not made before."""
+        done = Counter(mark(call.request) for call in self.finished())
+        return Counter({each: times for each, times in done.items() if each not in before})
+
+    def _calls(self) -> list[Call]:
+        return list(self.server.calls) if self.server else []
+
+
+def mark(request: Request) -> str:
+    """What tells a call from all others, and is the same for a call that is made again."""
+    same = re.sub(r"[0-9a-f]{8,}", "", request.text)  # without its secret
+    return f"({hashlib.sha256(same.encode()).hexdigest()[:16]})"
+
+
+def question_of(request: Request) -> str:
+    found = re.search(r"Debate (\w+):", request.text)
+    return found[1] if found else ""
+
+
+def command(protocol: str, name: str) -> list[str]:
+    """The words of a short debate, whose question begins with a name that is found again."""
+    _, question, *options = ask_in(protocol)
+    model = _OWN_MODEL.get(protocol, "openai:m")
+    chosen = [model if option == "openai:m" else option for option in options]
+    return ["ask", f"Debate {name}: {question}", *chosen, *_PATIENT.get(protocol, [])]

@@ -1,0 +1,82 @@
+"""`contend ask --server` and the commands after it, with the database of the workers or its own."""
+
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from contend.cli.exit_codes import BAD_INPUT, OK, PAUSED
+from deploy.workers import Workers
+from tests.cli.support import Command
+from tests.cluster.debating import Debaters, command
+from tests.support.model_server import ModelServer
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+
+
+@pytest.fixture(params=["own", "shared"])
+def contend(
+    request: pytest.FixtureRequest, tmp_path: Path, models: ModelServer, workers: Workers
+) -> Command:
+    """The command with a database of its own, or with that of the workers."""
+    made = Command(tmp_path / "home", models)
+    if request.param == "shared":
+        made.env["DATABASE_URL"] = workers.database_url
+    return made
+
+
+def test_pause_remark_finish_and_export(contend: Command, workers: Workers) -> None:
+    ask = command("adversarial", "pausing")
+    asked = contend.spawn(*ask, "--server", workers.addresses[0], "--pause", "each_round", "--json")
+    assert asked.code == PAUSED, asked.err
+    debate = asked.json["id"]
+    ended = contend.spawn("resume", debate, "--say", "Mind the cost.", "--finish", "--events")
+    assert ended.code == OK, ended.err
+    record = contend.spawn("show", debate, "--json").json
+    assert record["status"] == "done"
+    assert record["stop_reason"] == "user"
+    assert "Mind the cost." in [turn["text"] for turn in record["turns"]]
+    assert contend.spawn("export", debate, "--format", "md").out.startswith("# ")
+    (listed,) = [each for each in contend.spawn("list", "--json").json if each["id"] == debate]
+    assert listed["ran_on"] == f"LangGraph server {workers.addresses[0]}"
+
+
+def test_ctrl_c_stops_after_the_step_and_nothing_is_paid_twice(
+    contend: Command, workers: Workers, debaters: Debaters
+) -> None:
+    before = debaters.times_made()
+    ask = command("adversarial", f"stopped{len(before)}")
+    debaters.most = 0
+    debaters.may_speak.clear()
+    process = contend.start(*ask, "--server", workers.addresses[1], "--json")
+    try:
+        while not debaters.waiting():
+            assert process.poll() is None, process.communicate()
+        process.send_signal(signal.SIGINT)
+        assert "Finishing the current turn" in wait_for_line(process)
+        debaters.most = len(debaters.finished()) + 1
+        process.communicate()
+        assert process.returncode == PAUSED
+    finally:
+        debaters.may_speak.set()
+    newest = contend.spawn("list", "--json").json[0]
+    assert newest["status"] == "paused"
+    ended = contend.spawn("resume", newest["id"], "--json")
+    assert ended.code == OK, ended.err
+    paid = debaters.finished_since(before)
+    assert {name for name, times in paid.items() if times > 1} == set()
+
+
+def wait_for_line(process: subprocess.Popen[str]) -> str:
+    assert process.stderr
+    return next(line for line in process.stderr if "Finishing" in line)
+
+
+def test_what_a_server_refuses_is_not_stored(contend: Command, workers: Workers) -> None:
+    known = len(contend.spawn("list", "--json").json or [])
+    ask = ["ask", "Why?", "-m", "anthropic:none", "--server", workers.addresses[0]]
+    refused = contend.spawn(*ask)
+    assert refused.code == BAD_INPUT, refused.err
+    assert "Traceback" not in refused.err
+    assert len(contend.spawn("list", "--json").json or []) == known

@@ -1,0 +1,96 @@
+"""kill -9 of one of two workers, in the middle of debates of every protocol."""
+
+import subprocess
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from contend.debates.record import StoredDebate
+from contend.debates.repository import Repository
+from contend.graph.checkpoints.postgres import Postgres, read_address
+from deploy.workers import Workers
+from tests.cli.support import Command
+from tests.cluster.debating import Debaters, command, mark
+from tests.support.protocols import PROTOCOLS
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+
+FINISHED = 12
+# A forecast gives its numbers, every other protocol its answer.
+RESULTS = {"final_answer", "forecast"}
+
+
+def until(happened: Callable[[], bool], asked: Iterable[subprocess.Popen[str]]) -> None:
+    """Wait, as long as every debate runs."""
+    while not happened():
+        for process in asked:
+            assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+
+
+def debates_in(place: Postgres | Path, names: Iterable[str]) -> list[StoredDebate]:
+    records = Repository(place)
+    try:
+        every = [records.find(each) for each in records.ids()]
+    finally:
+        records.close()
+    return [each for each in every if each.question.split()[1].rstrip(":") in names]
+
+
+def test_debates_of_a_killed_worker_are_finished_by_the_other(
+    workers: Workers, contend: Command, debaters: Debaters
+) -> None:
+    names = [f"kill{protocol}" for protocol in PROTOCOLS]
+    server = ",".join(workers.addresses)
+    asked = [
+        contend.start(*command(protocol, name), "--server", server, "--json")
+        for protocol, name in zip(PROTOCOLS, names, strict=True)
+    ]
+    until(lambda: len(debaters.finished()) >= FINISHED, asked)
+    debaters.may_speak.clear()
+    until(lambda: debaters.waiting() >= {*names}, asked)
+    finished = [mark(call.request) for call in debaters.finished()]
+    # What ended a few milliseconds before a kill may be paid again, as anywhere.
+    until(lambda: all(is_kept(workers.database_url, each) for each in finished), asked)
+    number, victim = running_worker(workers)
+    workers.running[victim].kill()
+    debaters.may_speak.set()
+    try:
+        ended = [process.communicate() for process in asked]
+        assert [process.returncode for process in asked] == [0] * len(asked), ended
+        times = debaters.times_made()
+        assert {each: times[each] for each in finished if times[each] != 1} == {}
+        for place in (contend.home / "contend.db", read_address(workers.database_url)):
+            found = debates_in(place, names)
+            assert {each.status for each in found} == {"done"}
+            assert {each.protocol for each in found} == {*PROTOCOLS}
+            assert [each.id for each in found if not RESULTS & {*each.state}] == []
+            assert [each.state["degraded"] for each in found if each.state["degraded"]] == []
+        here = {each.id: each.turns for each in debates_in(contend.home / "contend.db", names)}
+        there = debates_in(read_address(workers.database_url), names)
+        assert here == {each.id: each.turns for each in there}
+    finally:
+        del workers.running[victim]
+        workers.start_worker(number)
+
+
+def is_kept(database_url: str, text: str) -> bool:
+    """Whether a checkpoint holds this text already."""
+    with psycopg.connect(database_url) as connection:
+        query = "SELECT 1 FROM checkpoint_writes WHERE position(%s::bytea in blob) > 0 LIMIT 1"
+        return connection.execute(query, [text.encode()]).fetchone() is not None
+
+
+def running_worker(workers: Workers) -> tuple[int, str]:
+    """The number and address of a worker that runs a debate now."""
+    with psycopg.connect(workers.database_url) as connection:
+        query = "SELECT claimed_by FROM runs WHERE status = 'running'"
+        claimed = " ".join(row[0] for row in connection.execute(query).fetchall())
+    return next(
+        (number, address)
+        for number, address in enumerate(workers.addresses, 1)
+        if f"-{workers.running[address].pid}-" in claimed
+    )
