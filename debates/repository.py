@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from contend.debates import tables
+from contend.debates import leases, tables
 from contend.debates.checkpoint_threads import CheckpointThreads
 from contend.debates.events import Event
 from contend.debates.family import (
@@ -22,15 +22,7 @@ from contend.debates.family import (
 )
 from contend.debates.feedback import send_rating
 from contend.debates.journal import Journal
-from contend.debates.leases import (
-    Lease,
-    LeaseLost,
-    is_elsewhere,
-    is_held,
-    is_held_by,
-    read_lease,
-    written,
-)
+from contend.debates.leases import Lease, LeaseLost, is_elsewhere, is_held, written
 from contend.debates.listing import Filter, ListPage, read_page
 from contend.debates.loading import (
     UNREADABLE,
@@ -353,11 +345,11 @@ class Repository:
 
     def is_held_by(self, debate_id: str, owner: str) -> bool:
         with self._engine.connect() as connection:
-            return is_held_by(connection, debate_id, owner)
+            return leases.is_held_by(connection, debate_id, owner)
 
     def is_held_elsewhere(self, debate_id: str) -> bool:
         with self._engine.connect() as connection:
-            return is_elsewhere(read_lease(connection, debate_id))
+            return is_elsewhere(leases.read_lease(connection, debate_id))
 
     def acquire(self, debate_id: str) -> Lease:
         lease = Lease(self._engine, debate_id)

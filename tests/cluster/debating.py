@@ -33,7 +33,10 @@ class Debaters:
     def __call__(self, request: Request) -> Reply:
         reply = _SCRIPTS.get(request.model, _OTHERS)(request)
         said = reply if isinstance(reply, Reply) else Reply(reply)
-        return replace(said, text=f"{said.text}\n\n{mark(request)}", until=self._may_finish)
+        # Where a record keeps it: before a decision, and after words that are one.
+        words = [mark(request), said.text]
+        text = " ".join(words if "```" in said.text else reversed(words))
+        return replace(said, text=text, until=self._may_finish)
 
     def _may_finish(self) -> bool:
         return self.may_speak.is_set() or len(self.finished()) < self.most
@@ -59,7 +62,7 @@ class Debaters:
 
 def mark(request: Request) -> str:
     """What tells a call from all others, and is the same for a call that is made again."""
-    same = re.sub(r"[0-9a-f]{8,}", "", request.text)  # without its secret
+    same = re.sub(r"[0-9a-f]{6,}", "", request.text)  # without its secret
     return f"({hashlib.sha256(same.encode()).hexdigest()[:16]})"
 
 

@@ -2,8 +2,10 @@
 
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -52,7 +54,7 @@ def test_debates_of_a_killed_worker_are_finished_by_the_other(
     until(lambda: len(debaters.finished()) >= FINISHED, asked)
     debaters.may_speak.clear()
     until(lambda: debaters.waiting() >= {*names}, asked)
-    finished = [mark(call.request) for call in debaters.finished()]
+    finished = Counter(mark(call.request) for call in debaters.finished())
     # What ended a few milliseconds before a kill may be paid again, as anywhere.
     until(lambda: all(is_kept(workers.database_url, each) for each in finished), asked)
     number, victim = running_worker(workers)
@@ -62,19 +64,24 @@ def test_debates_of_a_killed_worker_are_finished_by_the_other(
         ended = [process.communicate() for process in asked]
         assert [process.returncode for process in asked] == [0] * len(asked), ended
         times = debaters.times_made()
-        assert {each: times[each] for each in finished if times[each] != 1} == {}
+        assert {each: times[each] for each in finished} == finished
         for place in (contend.home / "contend.db", read_address(workers.database_url)):
             found = debates_in(place, names)
             assert {each.status for each in found} == {"done"}
             assert {each.protocol for each in found} == {*PROTOCOLS}
             assert [each.id for each in found if not RESULTS & {*each.state}] == []
-            assert [each.state["degraded"] for each in found if each.state["degraded"]] == []
+            assert [each.id for each in found if lost(each)] == []
         here = {each.id: each.turns for each in debates_in(contend.home / "contend.db", names)}
         there = debates_in(read_address(workers.database_url), names)
         assert here == {each.id: each.turns for each in there}
     finally:
         del workers.running[victim]
         workers.start_worker(number)
+
+
+def lost(debate: StoredDebate) -> list[Any]:
+    """What went wrong, apart from a judge's word, which our mark hides from its reader."""
+    return [each for each in debate.state["degraded"] if each["what"] != "unreadable"]
 
 
 def is_kept(database_url: str, text: str) -> bool:

@@ -9,6 +9,7 @@ from langgraph_sdk.client import LangGraphClient
 from mcp import Client
 from openai import AsyncOpenAI
 
+from contend.debates.repository import Repository
 from deploy.workers import Workers
 from tests.cli.support import Command
 from tests.dev.dev_server import DevServer
@@ -21,7 +22,7 @@ QUESTION = "Should we split the monolith?"
 SEATS = ("proposer", "skeptic", "synthesizer", "judge")
 SETTINGS: dict[str, Any] = {
     **{f"{seat}_model": "openai:m" for seat in SEATS},
-    "max_rounds": 4,
+    "max_rounds": 3,
     "templates": False,
 }
 OF_ONE_RUN = {"id", "timestamp", "timing"}
@@ -33,9 +34,13 @@ async def terminal(contend: Command) -> dict[str, Any]:
     settings = [word for name in SETTINGS.items() for word in ("--set", f"{name[0]}={name[1]}")]
     asked = contend.spawn("ask", QUESTION, *settings, "--json")
     assert asked.code == 0, asked.err
-    found = contend.spawn("export", asked.json["id"], "--format", "json").json
-    assert found["stop"]["round"] == 4
-    return comparable(found)
+    records = Repository(contend.home / "contend.db")
+    try:
+        trace = records.find(asked.json["id"]).state["trace"]
+    finally:
+        records.close()
+    assert trace["stop"]["round"] == 3
+    return comparable(trace)
 
 
 def comparable(trace: dict[str, Any]) -> dict[str, Any]:
