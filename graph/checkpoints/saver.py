@@ -77,7 +77,10 @@ class CompactSerializer(JsonPlusSerializer):
     def loads_typed(self, data: tuple[str, bytes]) -> Any:
         kind, content = data
         if kind == _COMPRESSED:
-            return super().loads_typed((_MSGPACK, zlib.decompress(content)))
+            try:
+                return super().loads_typed((_MSGPACK, zlib.decompress(content)))
+            except zlib.error as error:
+                raise ValueError("a stored value is damaged") from error
         return super().loads_typed(data)
 
 

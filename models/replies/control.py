@@ -16,6 +16,8 @@ _DECODER = json.JSONDecoder()
 _FENCE_OPENS = re.compile(r"[ \t]*(?:```\w*[ \t]*)?")
 # Bounds that no real block reaches; they keep the search time proportional to the reply's length.
 _LONGEST, _MOST_TAGS, _MOST_STARTS = 2**16, 64, 64
+# What a fence may hold after the block, up to its closing line.
+_REST_OF_FENCE = re.compile(r"\A(?:\s*```|[^`]*\n[ \t]*```(?=[ \t]*(?:\n|\Z)))")
 _FENCED = re.compile(r"```[^\n`]*\n(.*?)(?:```|\Z)", re.DOTALL)
 
 
@@ -43,7 +45,7 @@ def without_block(reply: str, tag: str) -> str:
         before, after = reply[: block.start], reply[block.end :]
         text, fence, label = before.rstrip().rpartition("```")
         if fence and not re.search(r"[\n`]", label):
-            before, after = text, re.sub(r"\A\s*```", "", after)
+            before, after = text, _REST_OF_FENCE.sub("", after)
         reply = before + after
     # Any tag that is left is in an invalid block.
     return _FENCED.sub(lambda found: _drop_broken(found.group(), tag), reply).strip()

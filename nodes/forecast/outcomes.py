@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Sequence
-from datetime import UTC, date, datetime
+from datetime import date
 from typing import Annotated, Any, Self
 from uuid import uuid4
 
@@ -101,7 +101,7 @@ def outcomes_prompt(question: str, judge: Seat) -> list[BaseMessage]:
     values = {
         "question": lambda: question if small else fence("question", question, mark),
         "data_short": lambda: render("forecast/data", {"mark": lambda: mark}),
-        "today": lambda: datetime.now(UTC).date().isoformat(),
+        "today": lambda: steady_now().date().isoformat(),
     }
     return [HumanMessage(render(f"forecast/{small}outcomes", values))]
 

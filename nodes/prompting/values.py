@@ -102,8 +102,6 @@ class PromptContent:
 
     def messages(self, turns: list[Turn], pictures: Sequence[Picture]) -> list[BaseMessage]:
         values = self.values(turns)
-        if self.strategy.own_prompt(self.part) is not None:
-            values |= self._custom_values(values, turns)
         text = fill(prompt_text(self.seat, self.settings, self.part), values)
         # Send plain text if there are no pictures, because all kinds of servers accept that.
         content: Any = [{"type": "text", "text": text}, *(each.block() for each in pictures)]
@@ -145,6 +143,8 @@ class PromptContent:
             "control": lambda: render(_control(self.settings.protocol, self.part), values),
             **self.strategy.prompt_values(call),
         }
+        if self.strategy.own_prompt(self.part) is not None:
+            values |= self._custom_values(values, turns)
         return values
 
     def _debate_values(self, turns: list[Turn]) -> PromptValues:

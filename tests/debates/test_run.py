@@ -232,7 +232,7 @@ async def test_a_database_in_trouble_does_not_end_the_renewing(
         raise trouble("locked", None, Exception())
 
     monkeypatch.setattr(Lease, "_set", busy)
-    monkeypatch.setattr("contend.debates.run.LEASE", LEASE / 3000)
+    monkeypatch.setattr("contend.debates.leased.LEASE", LEASE / 3000)
     debate = await run(records, await begin(records))
     assert debate.status == "done"
     assert len(tried) > 1
@@ -244,7 +244,7 @@ async def test_a_renewing_that_broke_leaves_no_lease_behind(
     def broken(_: Lease) -> bool:
         raise RuntimeError("broken")
 
-    monkeypatch.setattr("contend.debates.run.LEASE", LEASE / 3000)
+    monkeypatch.setattr("contend.debates.leased.LEASE", LEASE / 3000)
     debate = await begin(records)
     with monkeypatch.context() as patch:
         patch.setattr(Lease, "renew", broken)
