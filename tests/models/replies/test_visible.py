@@ -99,8 +99,8 @@ def test_whatever_the_chunking_the_visible_text_is_the_speech(
 
 
 @given(st.lists(kinds, max_size=8))
-@example([(f"\n```json\n{{\"nonce\": \"{TAG}\", \"x\": \"\"}}\"}}\n```\n", "\n\n")])
-@example([(f"\n```json\n{{\"nonce\": \"{TAG}\", \"x\": \"\"}}\nmore\"}}\n```\n", "\n\n")])
+@example([(f'\n```json\n{{"nonce": "{TAG}", "x": ""}}"}}\n```\n', "\n\n")])
+@example([(f'\n```json\n{{"nonce": "{TAG}", "x": ""}}\nmore"}}\n```\n', "\n\n")])
 def test_what_was_streamed_is_what_is_kept(parts: list[tuple[str, str]]) -> None:
     reply = SEPARATOR.join(written for written, _ in parts)
     assert visible(list(reply)).strip() == without_block(split_thinking(reply)[0], TAG)
