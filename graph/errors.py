@@ -35,13 +35,13 @@ class ModelFailed(RuntimeError):
 
     @property
     def before(self) -> "list[Degradation]":
-        """Return the problems before the final failure, for code that reports the failure."""
+        """Return the problems that preceded the final failure."""
         return [entry for entry in self.degraded if entry.what != "failed"]
 
 
-# The kind of a failure caused by the budget: no model was called.
+# The kind of a failure caused by the budget, before any model was called.
 BUDGET = "budget"
-# The beginning of the error of a debate paused by its budget.
+# How the error of a debate that its budget paused begins.
 OUT_OF_BUDGET = "the next call does not fit into the budget"
 
 

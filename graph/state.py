@@ -105,7 +105,7 @@ class DebateState(TypedDict, total=False):
     outcomes: list[dict[str, str]]  # of a forecast, with `due` instead of a request
     due: str  # an ISO date
     request: dict[str, Any]  # a forecast's request in its published form
-    paid_before: Usage  # by the debate from which this one was forked, as in `debates/fork.py`
+    paid_before: Usage  # usage of the debate it was forked from; see debates/fork.py
     # Written by retrieve, so that a thread describes itself, and by the first node that runs with
     # other settings.
     protocol: str
@@ -154,7 +154,7 @@ class Remark(BaseModel):
 
 
 def is_begun(state: DebateState) -> bool:
-    """Return whether anybody has spoken; comments may come before a debate begins."""
+    """Return whether there are turns other than remarks, which may come before a debate begins."""
     return any(turn.phase != "remark" for turn in state.get("turns", []))
 
 

@@ -26,7 +26,7 @@ class PromptCall:
     seat: Seat
     part: str
     turns: Sequence[Turn]
-    tag: str  # the nonce of the call's control block
+    tag: str  # the nonce that the call's control block must repeat
     mark: str  # the mark in the fences around quoted text; empty if text is not fenced
     fence: Callable[[str, str], str]
     control: PromptValues
@@ -97,11 +97,11 @@ class Strategy(ABC, Generic[SomeSettings]):
         return None
 
     def excerpt_characters(self, part: str) -> int | None:
-        """Return the maximum characters of each answer in a prompt; None if there is no limit."""
+        """Return the maximum length in characters of each answer in a prompt; None for no limit."""
         return None
 
     def derived_input(self, given: DebateState) -> DebateState:
-        """Return what follows from the caller's input."""
+        """Return additional input that is computed from the caller's input."""
         return {}
 
     def check_input(self, given: DebateState) -> None:
@@ -130,7 +130,7 @@ class Strategy(ABC, Generic[SomeSettings]):
         return False
 
     def answering_part(self, round_number: int, *, has_spoken: bool) -> str:
-        """Return the prompt part for an answer; a seat's first answer has a separate part."""
+        """Return the prompt part for an answer; a seat's first answer may use a different part."""
         return "again" if round_number > self.first_round else "first"
 
     def prompt_role(self, seat: Seat) -> str:
@@ -151,7 +151,7 @@ class Strategy(ABC, Generic[SomeSettings]):
         return None
 
     def call_settings(self, phase: PhaseName, round_number: int) -> SomeSettings:
-        """Return the settings for one call; some calls get less time and no retries."""
+        """Return the settings for one call; some calls have shorter timeouts and no retries."""
         return self.settings
 
     def sees(self, seat: Seat, attachment: Document | Image) -> bool:

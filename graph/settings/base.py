@@ -1,5 +1,3 @@
-"""Settings that every protocol has."""
-
 import os
 import re
 from abc import abstractmethod
@@ -56,7 +54,7 @@ def snake_case(name: str) -> str:
 
 
 def data_home() -> Path:
-    """Return the folder of database, weights and outputs: CONTEND_HOME or the default."""
+    """Return the folder for the database, weights and outputs: CONTEND_HOME or the default."""
     chosen = os.environ.get("CONTEND_HOME")
     return Path(chosen).expanduser() if chosen else platformdirs.user_data_path("contend")
 
@@ -230,7 +228,6 @@ class DebateSettings(Settings):
 
     @classmethod
     def nodes_of(cls, setting: str) -> list[str]:
-        """Return the nodes that use a setting."""
         role = _OF_ROLE.sub("", setting)
         tables = (_USED_BY, cls.used_by)
         found = (node for table in tables for node in table if {setting, role} & {*table[node]})

@@ -1,5 +1,3 @@
-"""Settings for a refine debate."""
-
 from types import MappingProxyType
 from typing import ClassVar
 
