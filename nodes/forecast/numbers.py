@@ -11,7 +11,7 @@ from contend.nodes.limits import is_above, is_below
 
 Distribution = Mapping[str, float]  # probabilities by outcome id; a missing id was not stated
 
-# How far from 1 the sum of a stated distribution may be.
+# How much the sum of a stated distribution may differ from 1.
 SUM_TOLERANCE = 0.1
 # Roles this far apart on an outcome disagree about it.
 DISAGREEMENT = 0.2
@@ -139,7 +139,7 @@ def rounded(values: Distribution) -> dict[str, float]:
     return shown
 
 
-# --- the further pools ---
+# --- alternative pools ---
 
 
 def linear_pool(distributions: Sequence[Distribution], outcomes: Sequence[str]) -> dict[str, float]:
