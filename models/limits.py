@@ -26,7 +26,7 @@ _OUTAGES = {"server", "connection", "first_token", "idle", "total", "cut"}
 
 @dataclass(frozen=True)
 class Outage:
-    """A provider with only failures among the latest calls."""
+    """A provider whose latest calls all failed."""
 
     provider: str
     since: datetime

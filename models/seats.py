@@ -24,7 +24,7 @@ from contend.models.providers.registry import (
 from contend.models.tokens import estimate_tokens
 
 _HOSTED = {"openai": "openai:gpt-5-mini", "openrouter": "openrouter:openai/gpt-5-mini"}
-# Tokens needed for instructions, the latest turns and the answer. In a small window, half of it.
+# Tokens needed for instructions, the latest turns and the answer; in a small window, half of it.
 _DEBATE_ROOM = 12_288
 
 
@@ -50,7 +50,7 @@ async def choose_embedding(settings: DebateSettings, seats: list[Seat]) -> str:
 
 
 async def choose_seats(settings: DebateSettings) -> SeatPlan:
-    # Load them here, because Python programs and `langgraph dev` have not done so.
+    # Load keys here, because Python programs and `langgraph dev` have not done so.
     await asyncio.to_thread(load_stored_keys)
     chosen, notice = await _choose_models(settings)
     seats = [write_specs_in_full(seat) for seat in chosen]

@@ -20,10 +20,10 @@ _PROXIES = {"http", "https", "all"}
 _MOST_CONNECTIONS = 1000
 # Shorter than that of most servers, because a request on a connection that they close is lost.
 _KEEP_ALIVE_SECONDS = 4.0
-# What a response offers to call back at its end, in httpx's extensions.
+# The key in a response's httpx extensions for a function that registers a callback at its end.
 ON_END = "contend_on_end"
 
-# The first match is what httpx would have raised. Both libraries have the same names.
+# The httpx error for each aiohttp error; the first match counts. httpx2 has the same names.
 _ERRORS: tuple[tuple[type[Exception], str], ...] = (
     (aiohttp.ConnectionTimeoutError, "ConnectTimeout"),
     (aiohttp.ServerTimeoutError, "ReadTimeout"),
@@ -127,11 +127,11 @@ def _new_session() -> aiohttp.ClientSession:
 async def _closed_at_the_end(
     session: aiohttp.ClientSession,
 ) -> AsyncGenerator[aiohttp.ClientSession, None]:
-    """Close the session with this generator; event loops close their generators at the end."""
+    """Close the session with this generator, which the event loop closes at its end."""
     try:
         yield session
     finally:
-        # A session that is closed already may have been replaced, by a run that is still going on.
+        # If the session is already closed, a run that is still going on may use a new one.
         if not session.closed:
             await session.close()
             await close_models()

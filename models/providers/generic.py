@@ -16,7 +16,7 @@ from contend.models.keys import check_key, how_to_correct, missing_key
 from contend.models.providers.registry import PROVIDER_KEYS, Opened, Options, Provider
 from contend.models.providers.watch import watch_client
 
-# According to their source code, the last chunk of a complete stream has a finish reason.
+# Providers whose complete streams end with a finish reason, according to their source code.
 _REPORT_FINISH = frozenset({
     "anthropic", "bedrock_converse", "deepseek", "fireworks", "google_genai", "groq", "mistralai",
     "together", "xai",
