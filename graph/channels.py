@@ -58,8 +58,6 @@ class CheckedValue(LastValue[Any]):
 
 
 class CheckedList(BinaryOperatorAggregate[Any]):
-    """Appends every write to a list."""
-
     def check(self, value: Any) -> Any:
         return _checked_or_overwriting(self.typ, self.key, value)
 

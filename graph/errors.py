@@ -50,8 +50,6 @@ class OverBudget(Exception):
 
 
 class NotRecorded(RuntimeError):
-    """Raised if a recording has no answer for a call."""
-
     def __init__(self, asked: str) -> None:
         self.asked = asked
         super().__init__(f"The recording has no answer for this call: {asked}")

@@ -80,8 +80,6 @@ class JudgeDecision(_OnlySetFields):
 
 
 class SideResult(Value):
-    """The scores of one side in a moderated debate."""
-
     total: float | None
     breakdown: dict[str, float]
     turns: list[TurnScore]

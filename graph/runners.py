@@ -17,7 +17,7 @@ class Runner(Protocol):
         """Save the state that a node starts with."""
 
     def recorded(self, debate_id: str) -> DebateState:
-        """Return the protocol and settings of a running debate from its record, or nothing."""
+        """Return the protocol and settings in the record of a running debate; empty without one."""
 
 
 _runner: Runner | None = None

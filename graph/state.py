@@ -1,5 +1,3 @@
-"""The state of a debate, which the graph passes from node to node."""
-
 from datetime import datetime
 from typing import Annotated, Any, Literal
 

@@ -1,5 +1,3 @@
-"""Defines the reasons for ending the rounds, and the decision that records a reason."""
-
 from typing import Literal
 
 from contend.graph.values import Value

@@ -198,8 +198,6 @@ def check_prices(seats: Sequence[Seat], settings: DebateSettings) -> None:
 
 @dataclass(frozen=True)
 class CallBudget:
-    """A call's view of the debate's budget."""
-
     debate: str = ""
     used: Amount = NOTHING  # according to the debate's state
     kept: Amount = NOTHING  # set aside for the calls that write the answer

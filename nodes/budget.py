@@ -161,7 +161,6 @@ def _stop(number: int, cap: Amount | None, why: str) -> StopDecision:
 
 
 def calls_after(state: DebateState, settings: DebateSettings, phase: str) -> Sequence[PlannedCall]:
-    """Return the calls that remain after a call in the given phase."""
     if phase == "synthesize":  # set nothing aside for scoring, or the answer might never be written
         return []
     calls = strategy_for(settings).closing_calls(state)

@@ -40,7 +40,7 @@ def in_own_settings(node: Node, model: type[DebateSettings]) -> Node:
 
 
 def _missing_settings(state: DebateState, thread: str) -> DebateState:
-    """Return the settings from the record if the state, of an earlier release, has none."""
+    """Return the settings from the record if an earlier release stored none in the state."""
     # Releases 0.1 and 0.2 did not store them in the state.
     return runners.recorded(thread) if "round" in state and not state.get("settings") else {}
 
@@ -68,7 +68,7 @@ def _settings_in_use(state: DebateState, given: DebateSettings) -> DebateSetting
 async def _changed_state(
     state: DebateState, runtime: Runtime[Any], settings: DebateSettings
 ) -> DebateState:
-    """Return the changes to the state that other settings cause, and report the settings."""
+    """Return the update of the state for changed settings, and report the changes."""
     before = stored_settings(state, type(settings))
     old, new = before.model_dump(mode="json"), settings.model_dump(mode="json")
     changes = {name: [old[name], new[name]] for name in new if new[name] != old[name]}

@@ -1,6 +1,6 @@
-"""Stores values that a thread's checkpoints share once in SQLite, as PostgreSQL's saver does.
+"""Stores one copy in SQLite of each value that a thread's checkpoints share.
 
-They are the seats, the templates and a forecast's request, which are in every checkpoint.
+Such values are the seats, the templates and a forecast's request. PostgreSQL's saver does the same.
 """
 
 import sqlite3

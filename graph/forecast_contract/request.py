@@ -1,5 +1,3 @@
-"""The published format of a forecast's request."""
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime

@@ -54,7 +54,7 @@ class Strategy(ABC, Generic[SomeSettings]):
     roles_for_people: frozenset[str] = frozenset()  # whose turns a person can write as plain text
 
     def __init__(self, settings: SomeSettings) -> None:
-        """Keep the settings; subclasses also set attributes that depend on the settings."""
+        """Store the settings; subclasses also set the attributes that depend on them."""
         self.settings = settings
 
     @abstractmethod
@@ -89,7 +89,6 @@ class Strategy(ABC, Generic[SomeSettings]):
         return [PlannedCall(seat, phase) for seat in state["seats"] if seat.role == role]
 
     def last_round(self, state: DebateState) -> int:
-        """Return the number of the last planned round."""
         return self.rounds[1]
 
     def settings_for_another_round(self, state: DebateState) -> dict[str, Any] | None:

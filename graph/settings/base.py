@@ -34,16 +34,12 @@ _USED_BY = {
 
 
 class SeatFiles(NamedTuple):
-    """The paths of the files given to one seat."""
-
     docs: tuple[str, ...] = ()
     images: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class FolderPlan:
-    """The location and the format of a debate's folder of files."""
-
     base: Path
     form: OutputFormat
     transcript: bool

@@ -51,8 +51,6 @@ def pooled(library: Any) -> dict[str, Any]:
 
 
 class PooledTransport:
-    """A transport for a client of httpx or httpx2."""
-
     def __init__(self, library: Any) -> None:
         self._library = library
 

@@ -25,8 +25,6 @@ class StreamedWords(NamedTuple):
 
 
 class LineReader:
-    """Reads the lines of a streamed response on arrival."""
-
     def __init__(self, response: Any) -> None:
         self._blocks = response.aiter_bytes()
         self._rest = b""

@@ -1,5 +1,3 @@
-"""The control blocks for decisions in a moderated debate."""
-
 import re
 from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal

@@ -1,5 +1,3 @@
-"""Finds the arguments of a forecast in the state."""
-
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
