@@ -39,9 +39,9 @@ class ModelFailed(RuntimeError):
         return [entry for entry in self.degraded if entry.what != "failed"]
 
 
-# The kind of a failure caused by the budget, before any model was called.
+# The kind of failure if the budget did not allow a call.
 BUDGET = "budget"
-# How the error of a debate that its budget paused begins.
+# The beginning of the error message of a debate that ran out of budget.
 OUT_OF_BUDGET = "the next call does not fit into the budget"
 
 

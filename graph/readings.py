@@ -270,7 +270,7 @@ class TurnScore(Value):
 
     turn: str
     seat: str
-    marks: dict[str, float]  # scores by criterion, after deductions; the mean of its readings
+    marks: dict[str, float]  # by criterion: the mean of the readings, after deductions
     total: float  # the weighted sum of `marks`
     readings: tuple[float, ...]  # the weighted sum of each reading
     orders: tuple[int, ...] = ()  # the order of sides in each reading: 0 as spoken, 1 reversed

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 from contend.graph.state import DebateState
 
-# The key in a run's metadata for the lease owner that keeps the record, if not the server.
+# A key of a run's metadata: the lease owner that keeps the record, if the server does not.
 RECORDED_BY = "recorded_by"
 
 

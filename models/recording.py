@@ -64,7 +64,7 @@ class Tape:
     known: Mapping[CallKey, RecordedCall] = field(default_factory=dict)
     keep: Callable[[CallKey, RecordedCall], Awaitable[None]] | None = None
     is_complete: bool = False  # if True, an unknown call is an error
-    speed: float | None = None  # None: without waiting
+    speed: float | None = None  # None for no waiting
     retrieval: Retrieval | None = None  # templates found earlier, used instead of a search
     _made: Counter[tuple[str, str]] = field(default_factory=Counter)
 

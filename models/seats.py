@@ -60,8 +60,9 @@ async def choose_seats(settings: DebateSettings) -> SeatPlan:
 
 
 async def _choose_models(settings: DebateSettings) -> tuple[list[Seat], str]:
-    # If none is chosen: the protocol's default models if Ollama has them, or else a hosted model if
-    # there is a key, or else the built-in one. If some are chosen: the first of them.
+    # If the user chose no models, use the protocol's defaults if Ollama has them, or else a hosted
+    # model if there is a key, or else the built-in one. If the user chose some, use the first of
+    # them for the other seats.
     seats = settings.build_seats()
     named = [seat for seat in seats if settings.is_named(seat)]
     if len(named) == len(seats):

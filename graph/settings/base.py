@@ -87,7 +87,7 @@ class DebateSettings(Settings):
     protocol: ClassVar[str]  # the protocol's name, which is also the folder of its prompts
     use_when: ClassVar[str] = ""  # when to use the protocol, in a sentence
     small_rounds: ClassVar[Mapping[str, int]] = {}  # round limits for small models
-    # The settings and roles that matter in each node, which Studio shows at the node.
+    # The settings and roles that each node uses, for Studio.
     used_by: ClassVar[Mapping[str, tuple[str, ...]]] = {}
 
     pause: PausePoint = Field(

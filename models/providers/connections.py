@@ -18,9 +18,9 @@ from contend.models.providers.registry import Opened, close_models, open_shared
 _PROXIES = {"http", "https", "all"}
 # As many as openai's client opens by default.
 _MOST_CONNECTIONS = 1000
-# Shorter than that of most servers, because a request on a connection that they close is lost.
+# Shorter than most servers' own, because a request on a connection that they just closed is lost.
 _KEEP_ALIVE_SECONDS = 4.0
-# The key in a response's httpx extensions for a function that registers a callback at its end.
+# The key of a response's extension that registers a callback for its end.
 ON_END = "contend_on_end"
 
 # The httpx error for each aiohttp error; the first match counts. httpx2 has the same names.
@@ -80,7 +80,7 @@ async def _send(request: Any) -> aiohttp.ClientResponse:
     session = await _session()
     return await session.request(
         request.method,
-        # httpx has put a user and password in the address into a header.
+        # httpx has already moved a user and password from the address to a header.
         str(request.url.copy_with(username=None, password=None)),
         headers=request.headers.multi_items(),
         data=body or None,

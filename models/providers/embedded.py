@@ -149,7 +149,7 @@ def find_weights(name: str, home: Path) -> Path:
         path = Path(name).expanduser()
         with path.open("rb") as file:
             magic = file.read(len(MAGIC))
-    except (OSError, RuntimeError, ValueError) as error:  # also unknown ~user, NUL in the name
+    except (OSError, RuntimeError, ValueError) as error:  # unknown ~user, NUL in the name
         why = getattr(error, "strerror", None) or error
         raise ValueError(f"Cannot read {name}: {why}.") from error
     if magic != MAGIC:

@@ -72,7 +72,7 @@ def _open(provider_name: str, name: str, options: Options) -> Opened[BaseChatMod
     model = init_chat_model(name, model_provider=provider_name, **given)
     if hasattr(model, "stream_chunk_timeout"):
         model.stream_chunk_timeout = None  # the call policy has its own
-    for client_name in ("root_async_client", "_async_client"):  # like OpenAI's, like Anthropic's
+    for client_name in ("root_async_client", "_async_client"):  # OpenAI's, Anthropic's
         if client := getattr(getattr(model, client_name, None), "_client", None):
             watch_client(client)
     return Opened(model)

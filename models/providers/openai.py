@@ -155,7 +155,7 @@ def _open_embeddings(service: Service, name: str, options: Options) -> Opened[Em
 
 
 def _open_chat(service: Service, name: str, options: Options) -> Opened[BaseChatModel]:
-    # The call policy limits the time of a call; a timer here would be set anew for each token.
+    # The call policy limits the time of a call; a timer here would restart with each token.
     timeout = Timeout(None, connect=options.connect_timeout)
     client = _open_client(timeout)
     model = _ThinkingChatOpenAI(
