@@ -51,7 +51,7 @@ class DebateGraph(StateGraph[Any, Any, Any, Any]):
 
 
 def _check_writes(node: Any, channels: Any) -> None:
-    """Make a node check its own writes, because `update_state` stores them before channels do."""
+    """Make a node check its writes, because `update_state` stores them before channels see them."""
     for writer in node.writers:
         if isinstance(writer, ChannelWrite):
             writer.writes = [_checking(each, channels) for each in writer.writes]

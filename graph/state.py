@@ -117,7 +117,7 @@ class DebateState(TypedDict, total=False):
     # Appended to by several nodes.
     turns: list[Turn]  # see graph/channels.py for its channel
     degraded: Annotated[list[Degradation], ADDED]
-    spans: Annotated[list[WorkSpan], ADDED]  # of calls without a turn, and of a forecast
+    spans: Annotated[list[WorkSpan], ADDED]  # calls without a turn, work on a forecast
     eliminations: Annotated[list[Elimination], ADDED]  # by conviction_check
     given_up: Annotated[list[str], ADDED]  # turns that a forecast does not retry
     # Written by moderate; turns are removed once taken.

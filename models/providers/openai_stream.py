@@ -18,7 +18,7 @@ from contend.models.providers.pieces import (
 
 # The first with text counts, because services may send the same thought under two names.
 THOUGHTS = ("reasoning", "reasoning_content")
-_IGNORED = frozenset({"reasoning_details"})  # as by langchain; it repeats thoughts
+_IGNORED = frozenset({"reasoning_details"})  # repeats the thoughts; langchain ignores it too
 
 _Chunk = TypeVar("_Chunk")
 
