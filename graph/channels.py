@@ -18,7 +18,7 @@ from contend.graph.state import ADDED, DebateState, Turn
 
 
 def checked(typ: Any, name: str, value: Any) -> Any:
-    """Return a value as the channel's type, which turns a client's JSON into our value objects."""
+    """Validate a value against its channel's type, converting a client's JSON to value objects."""
     try:
         return _adapter(typ).validate_python(value)
     except ValidationError as error:
@@ -31,7 +31,7 @@ def _checked_or_overwriting(typ: Any, name: str, value: Any) -> Any:
     is_overwrite, inner = _get_overwrite(value)
     if not is_overwrite:
         return checked(typ, name, value)
-    return Overwrite(checked(typ, name, inner or get_origin(typ)()))  # a list or a dict
+    return Overwrite(checked(typ, name, inner or get_origin(typ)()))  # an empty list or dict
 
 
 @cache
@@ -40,7 +40,7 @@ def _adapter(typ: Any) -> TypeAdapter[Any]:
 
 
 class CheckedValue(LastValue[Any]):
-    """Holds the last value; nodes that run at the same time may write it if they agree."""
+    """Keeps the last value; parallel nodes may write it only if they write the same value."""
 
     def check(self, value: Any) -> Any:
         return checked(self.typ, self.key, value)
@@ -58,8 +58,6 @@ class CheckedValue(LastValue[Any]):
 
 
 class CheckedList(BinaryOperatorAggregate[Any]):
-    """Holds a list that grows with every write."""
-
     def check(self, value: Any) -> Any:
         return _checked_or_overwriting(self.typ, self.key, value)
 
@@ -73,10 +71,10 @@ class CheckedList(BinaryOperatorAggregate[Any]):
 
 
 class CheckedDelta(DeltaChannel[Any]):
-    """Is stored as its writes, each of them once, and not in every checkpoint."""
+    """Stores each write once, instead of the whole value in every checkpoint."""
 
-    # A plain list of turns is quadratic, and so are frequent snapshots. The base class is beta in
-    # langgraph 1.2, so it is used only here.
+    # With a plain list or frequent snapshots, storage would grow with the square of the number of
+    # turns. The base class is beta in langgraph 1.2, so it is used only here.
 
     def check(self, value: Any) -> Any:
         return _checked_or_overwriting(_DELTAS[self.key], self.key, value)
@@ -94,7 +92,7 @@ class CheckedDelta(DeltaChannel[Any]):
 
 
 def merge_turns(current: Sequence[Turn] | None, writes: Sequence[Sequence[Turn]]) -> list[Turn]:
-    """Add new turns and replace those with a known id, however the writes are batched."""
+    """Add new turns and replace those with the same id; batching does not change the result."""
     merged = {turn.id: turn for turn in current or ()}
     for write in writes:
         merged |= {turn.id: turn for turn in write}
@@ -122,5 +120,5 @@ def _typed_fields() -> dict[str, Any]:
     return {name: Annotated[hint, _channel(name, hint)] for name, hint in hints.items()}
 
 
-# The debate state with its channels, as the graphs declare it.
+# The state schema of the graphs: DebateState with a channel for each field.
 GraphState: type[DebateState] = TypedDict("GraphState", _typed_fields(), total=False)  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""What clients give a graph and get from it: the forms and the results that Studio shows."""
+"""Defines the inputs and outputs of the graphs, which Studio shows as forms and results."""
 
 import base64
 import binascii

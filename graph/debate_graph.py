@@ -1,4 +1,4 @@
-"""The base of the five graphs: checks what enters a debate before anything is stored or paid."""
+"""Defines the base of the five graphs, which checks input before anything is stored or paid for."""
 
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
@@ -51,7 +51,7 @@ class DebateGraph(StateGraph[Any, Any, Any, Any]):
 
 
 def _check_writes(node: Any, channels: Any) -> None:
-    """Check a node's writes where it makes them, because `update_state` stores them at once."""
+    """Make a node check its writes, because `update_state` stores them before channels see them."""
     for writer in node.writers:
         if isinstance(writer, ChannelWrite):
             writer.writes = [_checking(each, channels) for each in writer.writes]
@@ -77,7 +77,7 @@ def _check(channel: BaseChannel[Any, Any, Any] | None, value: Any) -> Any:
 
 
 def _with_every_seat(context: Any, settings: Any) -> Any:
-    """Give the one model of a client to every seat that the client does not name."""
+    """Apply the client's `model` to every seat for which the client sets no other model."""
     if not isinstance(context, dict) or MODEL_OF_ALL not in context:
         return context
     named = {name: value for name, value in context.items() if name != MODEL_OF_ALL}
@@ -90,17 +90,17 @@ def _without_input(options: dict[str, Any]) -> dict[str, Any]:
 
 
 class CompiledDebate(CompiledStateGraph[Any, Any, Any, Any]):
-    """Refuses what cannot be run before a checkpoint is written."""
+    """Refuses invalid input before a checkpoint is written."""
 
     def copy(self, update: dict[str, Any] | None = None) -> "CompiledDebate":
-        """Let any saver load our value objects; a server's own one gives them as plain data."""
+        """Allow any saver to load our value objects; a server's saver would return plain data."""
         saver = (update or {}).get("checkpointer")
         if isinstance(saver, BaseCheckpointSaver):
             update = {**(update or {}), "checkpointer": saver.with_allowlist(names_of_values())}
         return super().copy(update)
 
-    def get_output_jsonschema(self, config: Any = None) -> dict[str, Any]:  # noqa: ARG002 - theirs
-        # Only what clients are shown: our own callers get the whole state.
+    def get_output_jsonschema(self, config: Any = None) -> dict[str, Any]:  # noqa: ARG002 - inherited
+        # Describe only what clients see; our own code gets the whole state.
         return TypeAdapter(DebateOutput).json_schema()
 
     def get_context_jsonschema(self) -> dict[str, Any]:

@@ -35,13 +35,13 @@ class ModelFailed(RuntimeError):
 
     @property
     def before(self) -> "list[Degradation]":
-        """Return the problems before the final failure, for code that reports the failure."""
+        """Return the problems that preceded the final failure."""
         return [entry for entry in self.degraded if entry.what != "failed"]
 
 
-# The kind of a failure caused by the budget: no model was called.
+# The kind of failure if the budget did not allow a call.
 BUDGET = "budget"
-# The beginning of the error of a debate paused by its budget.
+# The beginning of the error message of a debate that ran out of budget.
 OUT_OF_BUDGET = "the next call does not fit into the budget"
 
 
@@ -50,8 +50,6 @@ class OverBudget(Exception):
 
 
 class NotRecorded(RuntimeError):
-    """Raised if a recording has no answer for a call."""
-
     def __init__(self, asked: str) -> None:
         self.asked = asked
         super().__init__(f"The recording has no answer for this call: {asked}")

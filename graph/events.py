@@ -55,7 +55,7 @@ class NodeEvent(TypedDict):
 
 
 def chunk_event(role: str, phase: PhaseName | Literal[""] = "") -> EventName:
-    """Return the name of the event for streaming a role's text, or the final answer."""
+    """Return the name of the event that streams a role's text or the final answer."""
     if phase == "synthesize":
         return "synthesis_chunk"
     if phase == "propose" and role == "judge":
@@ -70,7 +70,7 @@ def node_event(
 
 
 def turn_event(turn: "Turn") -> NodeEvent:
-    """Build the event for a finished turn; screens also use the event to show stored turns."""
+    """Build the event for a finished turn; screens also use it to show stored turns."""
     return node_event(
         "seat_complete",
         turn.round,

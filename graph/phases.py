@@ -1,5 +1,3 @@
-"""Defines the phases of a debate as a table with one row per phase."""
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -116,14 +116,14 @@ class ArgumentReading(Value):
     kind: Literal["argument"] = "argument"
     stated: StatedProbabilities = StatedProbabilities()
     outcome: str | None = None
-    point: str = ""  # the role's best point in a sentence; others refer to the point by an id
+    point: str = ""  # the role's best point in one sentence; others cite it by an id
     evidence: tuple[str, ...] = ()
     rebuts: tuple[str, ...] = ()
     refers_to: tuple[str, ...] = ()  # the ids of earlier points
     precedents: tuple[PastEvent, ...] = ()
     read_from: ReadFrom | None = None
     asked_again: int = 0  # how many further calls were needed to get these values
-    anew: bool = False  # replaces a version that answered an argument replaced later
+    anew: bool = False  # written again, because the argument that it answered was replaced
 
 
 class ScoreReading(Value):
@@ -270,7 +270,7 @@ class TurnScore(Value):
 
     turn: str
     seat: str
-    marks: dict[str, float]  # scores by criterion, after deductions; the mean of its readings
+    marks: dict[str, float]  # by criterion: the mean of the readings, after deductions
     total: float  # the weighted sum of `marks`
     readings: tuple[float, ...]  # the weighted sum of each reading
     orders: tuple[int, ...] = ()  # the order of sides in each reading: 0 as spoken, 1 reversed

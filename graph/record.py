@@ -36,8 +36,6 @@ class TemplateMatch(Value):
 
 
 class RecordedQuote(QuoteCheck):
-    """A quoted span, and the turn that quotes it."""
-
     turn: str
     seat: str
     round: int
@@ -61,8 +59,6 @@ class Timing(Value):
 
 
 class RecordedPoints(Value):
-    """All objections in the debate."""
-
     open: list[TrackedPoint]
     resolved: list[TrackedPoint]
 
@@ -84,8 +80,6 @@ class JudgeDecision(_OnlySetFields):
 
 
 class SideResult(Value):
-    """The scores of one side in a moderated debate."""
-
     total: float | None
     breakdown: dict[str, float]
     turns: list[TurnScore]
@@ -115,8 +109,6 @@ class RecordedClaim(ClaimCheck):
 
 
 class RecordedRuling(Value):
-    """A moderator's ruling on a statement that broke a rule."""
-
     turn: str
     seat: str
     breach: Breach
@@ -126,8 +118,6 @@ class RecordedRuling(Value):
 
 
 class RecordedAdjustment(Value):
-    """A moderator's change to the number of rounds, and the reason."""
-
     round: int
     change: Literal["extend", "cut"]
     text: str
@@ -155,7 +145,7 @@ class DebateRecord(_OnlySetFields):
     quotes: list[RecordedQuote]
     seats: list[Seat]
     rounds: list[dict[str, Any]]  # one entry per round; its form depends on the protocol
-    warnings: list[str] = Field(default_factory=list)  # to be read before the answer
+    warnings: list[str] = Field(default_factory=list)  # shown before the answer
     final_answer: str | None
     total_rounds: int
     early_stopped: bool

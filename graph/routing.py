@@ -9,7 +9,7 @@ ScheduledNode = Literal["moderate", "propose", "judge_continue", "score", "synth
 
 
 def after_asking(state: DebateState) -> Literal["retrieve", "find_outcomes"]:
-    """Propose outcomes for a forecast that was given none."""
+    """Propose outcomes for a forecast that has none."""
     return "retrieve" if state.get("outcomes") or state.get("request") else "find_outcomes"
 
 

@@ -1,36 +1,36 @@
-"""Lets a server that runs the graphs itself hold the leases and keep the records of its debates."""
+"""Lets a server that runs the graphs itself manage the leases and records of its debates."""
 
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Protocol
 
 from contend.graph.state import DebateState
 
-# In a run's metadata: who keeps its record, unless the server does. It is the owner of a lease.
+# A key of a run's metadata: the lease owner that keeps the record, if the server does not.
 RECORDED_BY = "recorded_by"
 
 
 class Runner(Protocol):
     def holding(self, graph: Any, config: Any) -> AbstractAsyncContextManager[None]:
-        """Hold the debate of a thread while it runs, or raise BadInput if another process does."""
+        """Hold a thread's debate while it runs; raise BadInput if another process holds it."""
 
     async def keep(self, protocol: str, debate_id: str, state: DebateState) -> None:
-        """Keep the state with which a node begins."""
+        """Save the state that a node starts with."""
 
     def recorded(self, debate_id: str) -> DebateState:
-        """Return the protocol and settings in the record of a running debate, if it has one."""
+        """Return the protocol and settings in the record of a running debate; empty without one."""
 
 
 _runner: Runner | None = None
 
 
 def run_by(runner: Runner | None) -> None:
-    """Let this runner hold every debate that this process runs from now on."""
+    """Use this runner for all debates that this process runs from now on."""
     global _runner  # noqa: PLW0603 - a server loads its graphs and its app separately
     _runner = runner
 
 
 def is_same_run(snapshot: Any, config: Any) -> bool:
-    """Return whether this run wrote the checkpoint, before the worker that ran it crashed."""
+    """Return whether this run wrote the checkpoint, which means that it resumes after a crash."""
     given = {**config.get("configurable", {}), **config.get("metadata", {})}
     run = given.get("run_id")
     return run is not None and str(run) == str((snapshot.metadata or {}).get("run_id"))

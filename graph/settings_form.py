@@ -1,4 +1,4 @@
-"""Describes the settings of a protocol as the form that Studio shows."""
+"""Builds the form that Studio shows for the settings of a protocol."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ _MODEL: dict[str, Any] = {
 
 
 def settings_form(settings: type[DebateSettings]) -> dict[str, Any]:
-    """Return the JSON schema with the protocol's own fields first, and the nodes that use each."""
+    """Return the JSON schema, protocol settings first, with the nodes that use each setting."""
     schema = settings.model_json_schema()
     fields = schema["properties"]
     own = [name for name in fields if name not in DebateSettings.model_fields]

@@ -1,5 +1,3 @@
-"""The state of a debate, which the graph passes from node to node."""
-
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -102,12 +100,12 @@ class DebateState(TypedDict, total=False):
     seats: list[Seat]  # set by retrieve if missing; moderate fills in missing positions
     documents: list[Document]
     images: list[Image]  # for the speakers of round 1
-    outcomes: list[dict[str, str]]  # of a forecast, with `due` instead of a request
+    outcomes: list[dict[str, str]]  # of a forecast without a request
     due: str  # an ISO date
     request: dict[str, Any]  # a forecast's request in its published form
-    paid_before: Usage  # by the debate from which this one was forked, as in `debates/fork.py`
-    # Written by retrieve, so that a thread describes itself, and by the first node that runs with
-    # other settings.
+    paid_before: Usage  # usage of the debate it was forked from; see debates/fork.py
+    # Written by retrieve, to keep the settings with the thread, and by the first node that runs
+    # with changed settings.
     protocol: str
     settings: dict[str, Any]  # all of them, as JSON; see graph/channels.py for its channel
     # Written by retrieve; the round and its seats by judge_continue too.
@@ -119,7 +117,7 @@ class DebateState(TypedDict, total=False):
     # Appended to by several nodes.
     turns: list[Turn]  # see graph/channels.py for its channel
     degraded: Annotated[list[Degradation], ADDED]
-    spans: Annotated[list[WorkSpan], ADDED]  # calls without a turn, forecast work
+    spans: Annotated[list[WorkSpan], ADDED]  # calls without a turn, work on a forecast
     eliminations: Annotated[list[Elimination], ADDED]  # by conviction_check
     given_up: Annotated[list[str], ADDED]  # turns that a forecast does not retry
     # Written by moderate; turns are removed once taken.
@@ -154,7 +152,7 @@ class Remark(BaseModel):
 
 
 def is_begun(state: DebateState) -> bool:
-    """Return whether anybody has spoken; comments may come before a debate begins."""
+    """Return whether there are turns other than remarks, which may come before a debate begins."""
     return any(turn.phase != "remark" for turn in state.get("turns", []))
 
 

@@ -1,5 +1,3 @@
-"""Defines the reasons for ending the rounds, and the decision that records a reason."""
-
 from typing import Literal
 
 from contend.graph.values import Value
@@ -28,7 +26,7 @@ class StopDecision(Value):
     round: int
     evidence: str
     early: bool | None = None  # whether more rounds were allowed; None in debates from release 0.1
-    calls_saved: int | None = None  # calls saved, at least, if the initial answers agreed
+    calls_saved: int | None = None  # the fewest calls saved, if the first answers agreed
 
 
 def stop(reason: StopReason, round_number: int, evidence: str) -> StopDecision:

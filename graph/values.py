@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 Number = TypeVar("Number", int, float)
 ToolName = Literal["calculate", "search_documents"]
-HUMAN = "human"  # in place of a model
+HUMAN = "human"  # instead of a model's name
 
 
 class Value(BaseModel):

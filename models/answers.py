@@ -24,7 +24,7 @@ from contend.models.tools import calls_in
 COMPLETE = frozenset({"stop", "end_turn", "stop_sequence", "complete", "eos", "eos_token"})
 _CALLS_TOOLS = {"tool_calls", "tool_use", "function_call"}
 _TOO_LONG = {"length", "max_tokens", "model_length", "model_context_window_exceeded"}
-# Seconds; a timer for each of thousands of tokens takes time.
+# In seconds; resetting a timer for each of thousands of tokens costs time.
 _LEAST_EXTENSION = 0.05
 _FINISH_KEYS = ("finish_reason", "done_reason", "stop_reason", "stopReason")
 
@@ -39,7 +39,7 @@ class Reply:
     is_cut: bool = False  # a time limit ended the answer early
 
 
-async def stream_answer(  # noqa: PLR0913 - what a call is, and what ends it
+async def stream_answer(  # noqa: PLR0913 - the call and its limits
     model: Runnable[Any, AIMessage],
     spec: ModelSpec,
     messages: list[BaseMessage],
@@ -171,7 +171,7 @@ def usage_of(message: AIMessage) -> Usage | None:
 
 
 def _cache_writes(message: AIMessage) -> int:
-    """Return the input tokens that the provider added to its cache; some state them by lifetime."""
+    """Return how many input tokens the provider cached; some report them by lifetime."""
     counted = message.usage_metadata
     details: Mapping[str, Any] = (counted and counted.get("input_token_details")) or {}
     by_lifetime = sum(details[name] or 0 for name in details if name.startswith("ephemeral"))

@@ -172,7 +172,7 @@ _UNKNOWN_PRICE = Price(1e30, 1e30)
 
 
 def price_for_budget(spec: ModelSpec, settings: DebateSettings) -> Price | None:
-    """Return the model's price if cost is limited; nothing can pay an unknown price."""
+    """Return the model's price if cost is limited; an unknown price exceeds every budget."""
     if settings.max_cost is None:
         return None
     return price_of(spec, settings.prices) or _UNKNOWN_PRICE
@@ -198,8 +198,6 @@ def check_prices(seats: Sequence[Seat], settings: DebateSettings) -> None:
 
 @dataclass(frozen=True)
 class CallBudget:
-    """A call's view of the debate's budget."""
-
     debate: str = ""
     used: Amount = NOTHING  # according to the debate's state
     kept: Amount = NOTHING  # set aside for the calls that write the answer

@@ -1,20 +1,20 @@
-"""Marks what a provider that caches only on request is to cache."""
+"""Marks the parts of a prompt to cache, for providers that cache only on request."""
 
 import re
 from typing import Any
 
 from langchain_core.messages import BaseMessage, SystemMessage
 
-# In a message's `additional_kwargs`: how many characters of it later prompts will repeat.
+# The key in `additional_kwargs` for how many characters of a message later prompts repeat.
 STABLE = "stable_characters"
 
-# The end of a speech. Providers find a cached beginning only where a block ended before.
+# The end of a speech. Providers reuse a cached prefix only up to the end of an earlier block.
 _SPEECH_END = re.compile(r"</\w+ [0-9a-f]{6}>\n+")
 _MARK = {"cache_control": {"type": "ephemeral"}}
 
 
 def with_cache_marks(messages: list[BaseMessage]) -> list[BaseMessage]:
-    """Return the messages with marks after the system prompt and after what is repeated later."""
+    """Mark the end of the system prompt, and the end of the part that later prompts repeat."""
     return [_marked(message) for message in messages]
 
 

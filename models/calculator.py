@@ -11,7 +11,7 @@ Number = int | float
 MAX_CHARS = 500
 # About three thousand digits.
 _MAX_BITS = 10_000
-# Larger arguments of factorials and binomial coefficients give more digits.
+# Factorials and binomial coefficients of larger numbers have too many digits.
 _LARGEST_FACTORIAL, _LARGEST_CHOICE = 1000, 10_000
 _FINEST_ROUNDING = 300
 

@@ -193,7 +193,8 @@ def _form_tokens(messages: list[BaseMessage], schema: type[BaseModel]) -> int:
 def _traced_as(seat: Seat, settings: DebateSettings, listener: Listener) -> RunnableConfig:
     asked, turn = listener.asked, listener.turn
     about = call_metadata(settings.protocol, listener.debate, seat.id, asked, turn)
-    # Clients of a server get the words without the control block, from nodes/calls/messages.py.
+    # Hide the raw tokens from server clients: nodes/calls/messages.py streams the words to them,
+    # without the control block.
     return {"run_name": call_title(seat.name, asked), "metadata": about, "tags": [TAG_NOSTREAM]}
 
 

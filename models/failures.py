@@ -57,7 +57,6 @@ class Failure:
 
     @property
     def is_about_max_tokens(self) -> bool:
-        """Return whether the model refused the call's max_tokens."""
         refused = self.kind in ("bad_request", "context_overflow")
         return refused and bool(_MAX_TOKENS.search(self.why))
 

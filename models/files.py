@@ -72,7 +72,7 @@ def parse_yaml(text: str, *, fast: bool = False) -> Any:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader) if fast else yaml.SafeLoader
     if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, loader)):
         raise yaml.YAMLError("aliases are not supported")
-    return yaml.load(text, loader)  # noqa: S506 - a safe one
+    return yaml.load(text, loader)  # noqa: S506 - a safe loader
 
 
 def usable_name(given: str) -> str:

@@ -26,7 +26,7 @@ _OUTAGES = {"server", "connection", "first_token", "idle", "total", "cut"}
 
 @dataclass(frozen=True)
 class Outage:
-    """A provider with only failures among the latest calls."""
+    """A provider whose latest calls all failed."""
 
     provider: str
     since: datetime
@@ -91,8 +91,6 @@ class _Budget:
 
 @dataclass
 class ProviderLimits:
-    """Tracks a provider's running calls, limits and outages."""
-
     most: float = inf
     failures: int = 0  # in a row
     without_max_tokens: set[str] = field(default_factory=set)  # models that refuse our max_tokens

@@ -19,7 +19,7 @@ _TABLE = Path(__file__).parent / "prices.yaml"
 _SNAPSHOT = re.compile(r"-(\d{4})-?(\d{2})-?(\d{2})$")
 
 
-# Anthropic's, for what it keeps for five minutes, over the price of input.
+# Anthropic's factor on the input price for tokens that it caches for five minutes.
 _CACHE_WRITE = 1.25
 
 

@@ -1,4 +1,4 @@
-"""Records model calls, and replaces model calls with recorded calls."""
+"""Records model calls, and replays recorded calls."""
 
 import asyncio
 import hashlib
@@ -21,7 +21,7 @@ from contend.models.text import clean_piece
 
 # Pieces that arrive within this time are merged, because viewers see no difference.
 _SECONDS_OF_A_PIECE = 0.03
-# In a recording, a debate's secret marks are replaced by characters from here on, one per mark.
+# In recordings, a debate's secret marks are replaced with characters starting at this one.
 _FIRST_PLACEHOLDER = 0xE000
 _SENT = {"type", "content", "tool_calls", "tool_call_id"}
 
@@ -64,7 +64,7 @@ class Tape:
     known: Mapping[CallKey, RecordedCall] = field(default_factory=dict)
     keep: Callable[[CallKey, RecordedCall], Awaitable[None]] | None = None
     is_complete: bool = False  # if True, an unknown call is an error
-    speed: float | None = None  # None: without waiting
+    speed: float | None = None  # None for no waiting
     retrieval: Retrieval | None = None  # templates found earlier, used instead of a search
     _made: Counter[tuple[str, str]] = field(default_factory=Counter)
 
@@ -99,7 +99,7 @@ def using_tape(tape: Tape) -> Iterator[None]:
 
 
 def is_taping() -> bool:
-    """Return whether our own runner runs this debate, which keeps a recording of each."""
+    """Return whether our own runner runs this debate, because only that runner records calls."""
     return _tape.get() is not None
 
 

@@ -24,7 +24,7 @@ from contend.models.providers.registry import (
 from contend.models.tokens import estimate_tokens
 
 _HOSTED = {"openai": "openai:gpt-5-mini", "openrouter": "openrouter:openai/gpt-5-mini"}
-# Tokens needed for instructions, the latest turns and the answer. In a small window, half of it.
+# Tokens needed for instructions, the latest turns and the answer; in a small window, half of it.
 _DEBATE_ROOM = 12_288
 
 
@@ -50,7 +50,7 @@ async def choose_embedding(settings: DebateSettings, seats: list[Seat]) -> str:
 
 
 async def choose_seats(settings: DebateSettings) -> SeatPlan:
-    # Load them here, because Python programs and `langgraph dev` have not done so.
+    # Load keys here, because Python programs and `langgraph dev` have not done so.
     await asyncio.to_thread(load_stored_keys)
     chosen, notice = await _choose_models(settings)
     seats = [write_specs_in_full(seat) for seat in chosen]
@@ -60,8 +60,9 @@ async def choose_seats(settings: DebateSettings) -> SeatPlan:
 
 
 async def _choose_models(settings: DebateSettings) -> tuple[list[Seat], str]:
-    # If none is chosen: the protocol's default models if Ollama has them, or else a hosted model if
-    # there is a key, or else the built-in one. If some are chosen: the first of them.
+    # If the user chose no models, use the protocol's defaults if Ollama has them, or else a hosted
+    # model if there is a key, or else the built-in one. If the user chose some, use the first of
+    # them for the other seats.
     seats = settings.build_seats()
     named = [seat for seat in seats if settings.is_named(seat)]
     if len(named) == len(seats):

@@ -1,5 +1,3 @@
-"""Defines the tools that a seat may call during a turn."""
-
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 

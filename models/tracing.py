@@ -10,14 +10,14 @@ from langsmith.utils import tracing_is_enabled
 from contend.models.failures import scrub
 
 _ROUND = re.compile(r"r(\d+)\.")
-# What a dictionary must have to be a state, a turn, a seat, or the content of a model call.
+# The keys of a dictionary that is a state, a turn, a seat, or the content of a model call.
 _OF_STATE = {"seats", "turns", "protocol", "settings"}
 _OF_TURN = {"id", "phase", "seat", "text", "usage"}
 _OF_SEAT = {"id", "role", "model", "temperature"}
 _OF_CALL = {"messages", "generations"}
-# What a run of a node shows of the state.
+# The fields of the state that the run of a node shows.
 _SHOWN_OF_STATE = ("question", "protocol", "round", "stop", "final_answer")
-# What the run of a node shows already, or is about LangGraph and the process alone.
+# Fields that the run of a node shows already, or that concern only LangGraph and the process.
 _LEFT_OUT = {
     *("state", "settings", "trace", "retrieval", "request", "documents", "images", "seats"),
     *("programme", "spans", "forecast", "node_runtime", "raw", "form", "schema", "deadline"),
@@ -25,7 +25,7 @@ _LEFT_OUT = {
     *("langgraph_path", "langgraph_triggers", "langgraph_checkpoint_ns", "checkpoint_ns"),
     *("lc_versions", "revision_id", "LANGSMITH_ENDPOINT", "LANGSMITH_TRACING"),
 }
-# What the metadata of a call repeats from its parameters.
+# Metadata of a call that repeats its parameters.
 _PARAMETERS = {"model", "model_name", "temperature", "max_completion_tokens", "_type", "stop"}
 
 
@@ -58,7 +58,7 @@ def shorten_and_scrub(data: Any) -> Any:
 
 
 def _shorten(data: Any) -> Any:
-    """Show a state by its place, and a turn by its id, because the calls have the texts."""
+    """Reduce states to a few fields and turns to ids, because the calls contain the texts."""
     if isinstance(data, list):
         return [_shorten(each) for each in data]
     if not isinstance(data, dict):

@@ -21,7 +21,7 @@ Read = TypeVar("Read")
 
 
 async def keep_brought(given: dict[str, Any]) -> dict[str, Any]:
-    """Return the input with texts and images replaced by what they are stored as."""
+    """Store the texts and images in the input, and replace them with references to the files."""
     documents, images = given.get("documents"), given.get("images")
     kept: dict[str, Any] = {}
     if _brings(documents, "text"):
@@ -67,7 +67,7 @@ def _as_files(
     suffix: str,
     read: Callable[[Sequence[Path]], Read],
 ) -> Read:
-    """Read what was sent as files are read, whose kind is known by the end of the name."""
+    """Write the content to temporary files for the readers, which tell formats by file name."""
     with TemporaryDirectory(prefix="contend-") as folder:
         paths = [_write(Path(folder) / str(at), each, suffix) for at, each in enumerate(brought)]
         try:

@@ -81,13 +81,13 @@ def check_budget(state: DebateState, settings: DebateSettings) -> None:
 
 
 def used_by(state: DebateState, settings: DebateSettings) -> Amount:
-    """Return the usage of a debate's calls, according to the state."""
+    """Return what this debate's calls used, without what was paid for before a fork."""
     before = state.get("paid_before", NO_USAGE)
     return _used_in_all(state, settings) - amount_of(before, NOTHING)
 
 
 def paid_by(state: DebateState, settings: DebateSettings) -> Usage:
-    """Return the usage that a fork beginning with this state does not pay for again."""
+    """Return the usage that a fork starting from this state does not pay for again."""
     used = _used_in_all(state, settings)
     return Usage(input_tokens=round(used.tokens), output_tokens=0, cost_usd=used.cost)
 
@@ -142,7 +142,7 @@ def _end_rounds(state: DebateState, runtime: "Runtime[Any]", failed: ModelFailed
     if failed.spent not in (None, NO_USAGE) and failed.started_at and failed.ended_at:
         times = {"started_at": failed.started_at, "ended_at": failed.ended_at}
         update["spans"] = [WorkSpan(**times, calls=1, usage=failed.spent or NO_USAGE)]
-    # No further turns are taken.
+    # Clear the schedule, so that no further turns are taken.
     return update | {name: [] for name in ("waiting", "programme") if state.get(name)}
 
 
@@ -161,7 +161,6 @@ def _stop(number: int, cap: Amount | None, why: str) -> StopDecision:
 
 
 def calls_after(state: DebateState, settings: DebateSettings, phase: str) -> Sequence[PlannedCall]:
-    """Return the calls that remain after a call in the given phase."""
     if phase == "synthesize":  # set nothing aside for scoring, or the answer might never be written
         return []
     calls = strategy_for(settings).closing_calls(state)

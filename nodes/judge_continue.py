@@ -52,7 +52,7 @@ async def judge_continue(state: DebateState, runtime: Runtime[Any]) -> dict[str,
     stop = strategy.stop_decision(seen)
     if stop is None or stop.reason == "failed":
         stop = budget_stop(seen, settings) or stop
-    # The node runs again after the pause, so everything before it is free or a task.
+    # The node runs again after the pause, so everything before the pause is free or a task.
     pauses = settings.pause == "each_round" or (settings.pause == "before_synthesis" and stop)
     remark = _ask_person(state, stop) if pauses else Remark()
     if (remark.finish or state.get("finish")) and stop is None:

@@ -1,5 +1,3 @@
-"""Compares computed numbers with limits."""
-
 # Scores and probabilities have far fewer digits, and float rounding errors are far smaller.
 _DECIMALS = 9
 

@@ -68,7 +68,7 @@ def _rule(state: DebateState, runtime: Runtime[Any], seat: Seat, spoken: TurnRes
 def _adjust(
     state: DebateState, runtime: Runtime[Any], seat: Seat, spoken: TurnResult
 ) -> list[Turn]:
-    """Return a turn that adds or cuts rounds, if the block requests and the rules allow this."""
+    """Return a turn that adds or cuts rounds, if the block asks for it and the rules allow it."""
     possible = possible_change(runtime.context, state.get("turns", []), state["round"])
     if possible is None or is_small([seat]):
         return []

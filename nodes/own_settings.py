@@ -1,4 +1,4 @@
-"""Lets a thread describe itself: its nodes run with the settings that it was started with."""
+"""Runs a thread's nodes with the settings that the thread was started with."""
 
 from collections.abc import Awaitable, Callable
 from functools import wraps
@@ -22,7 +22,7 @@ Node = Callable[[DebateState, Runtime[Any]], Awaitable[dict[str, Any]]]
 
 
 def in_own_settings(node: Node, model: type[DebateSettings]) -> Node:
-    """Run a node with its thread's settings; a context given now replaces what it names."""
+    """Run a node with its thread's settings, overridden by those in a given context."""
 
     @wraps(node)
     async def run(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def in_own_settings(node: Node, model: type[DebateSettings]) -> Node:
 
 
 def _missing_settings(state: DebateState, thread: str) -> DebateState:
-    """Return the settings in the record of a thread that an earlier release began."""
+    """Return the settings from the record if an earlier release stored none in the state."""
     # Releases 0.1 and 0.2 did not store them in the state.
     return runners.recorded(thread) if "round" in state and not state.get("settings") else {}
 
@@ -68,7 +68,7 @@ def _settings_in_use(state: DebateState, given: DebateSettings) -> DebateSetting
 async def _changed_state(
     state: DebateState, runtime: Runtime[Any], settings: DebateSettings
 ) -> DebateState:
-    """Return what other settings change in the state, and report it."""
+    """Return the update of the state for changed settings, and report the changes."""
     before = stored_settings(state, type(settings))
     old, new = before.model_dump(mode="json"), settings.model_dump(mode="json")
     changes = {name: [old[name], new[name]] for name in new if new[name] != old[name]}
@@ -91,7 +91,7 @@ async def _check(state: DebateState, seats: list[Seat], settings: DebateSettings
 def _changed_seats(
     seats: list[Seat], before: DebateSettings, settings: DebateSettings
 ) -> list[Seat]:
-    """Return the seats with what the settings change; keep what was decided since, as positions."""
+    """Apply changed settings to the seats; keep later decisions, such as proposed positions."""
     old, new = (_seats_of(each) for each in (before, settings))
     if old.keys() != new.keys():
         raise BadInput(

@@ -26,7 +26,7 @@ SECOND_QUESTION = (
     "This thread already holds a debate. Start a new thread for a new question, or leave the input "
     "empty to continue this one."
 )
-# Not opened in the same thread, whose record would lose the first answer with its score and cost.
+# A new round in the same thread would drop the first answer, its score and cost from the record.
 AFTER_THE_END = (
     "This thread holds a finished debate, whose record keeps one answer. Start a new thread, or "
     "ask for another round in a fork: POST /api/v1/debates/ID/forks with another_round and say."
@@ -58,7 +58,7 @@ async def retrieve(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
 
 
 def _settings(settings: DebateSettings, seats: list[Seat], embedding: str) -> dict[str, Any]:
-    """Return the settings with the models that were chosen, so that none is chosen again."""
+    """Return the settings with the chosen models, so that a resumed debate keeps them."""
     chosen = settings.with_models({seat.id: seat.model for seat in seats})
     return chosen.model_copy(update={"embedding_model": embedding}).model_dump(mode="json")
 

@@ -1,4 +1,4 @@
-"""Translates digits to raised and lowered ones; apart from `words`, which is slow to import."""
+"""Translates digits to superscripts and subscripts; separate, because `words` imports slowly."""
 
 RAISED = str.maketrans("0123456789+-−=()n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁼⁽⁾ⁿ")
 LOWERED = str.maketrans("0123456789+-−=()", "₀₁₂₃₄₅₆₇₈₉₊₋₋₌₍₎")

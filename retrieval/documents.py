@@ -62,7 +62,7 @@ class Loaded:
     document: Document
     pages: tuple[DocumentPage, ...]
     passages: tuple[Passage, ...]
-    given: frozenset[Path] = frozenset()  # as given: its own path, or folders above it
+    given: frozenset[Path] = frozenset()  # what the user gave: its path or folders above it
 
 
 @dataclass(frozen=True, eq=False)

@@ -96,7 +96,7 @@ def parse_template(text: str, name: str, origin: Origin) -> Template:
         )
     try:
         front = parse_yaml(parts[1], fast=True)
-    except (yaml.YAMLError, RecursionError, ValueError) as error:  # 2021-99-99
+    except (yaml.YAMLError, RecursionError, ValueError) as error:  # such as 2021-99-99
         raise BadInput(f"The front matter of {name} is not valid YAML.") from error
     if not isinstance(front, dict):
         raise BadInput(f"The front matter of {name} must be NAME: VALUE lines.")

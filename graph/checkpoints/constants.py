@@ -1,7 +1,6 @@
-"""Stores the values of a thread's checkpoints in SQLite once, however many checkpoints have them.
+"""Stores one copy in SQLite of each value that a thread's checkpoints share.
 
-Seats, templates and a forecast's request are in every checkpoint. PostgreSQL's saver stores each
-value once by itself.
+Such values are the seats, the templates and a forecast's request. PostgreSQL's saver does the same.
 """
 
 import sqlite3
@@ -19,16 +18,16 @@ CREATE = f"""CREATE TABLE IF NOT EXISTS {TABLE} (
 _ADD = f"INSERT OR IGNORE INTO {TABLE} VALUES (?, ?, ?, ?)"  # noqa: S608 - ours
 _FIND = f"SELECT type, value FROM {TABLE} WHERE thread_id = ? AND hash = ?"  # noqa: S608 - ours
 DELETE = f"DELETE FROM {TABLE} WHERE thread_id = ?"  # noqa: S608 - ours
-# In a checkpoint, the hashes of its constants by channel.
+# The key of a checkpoint that holds the hashes of its constants, by channel.
 _KEY = "contend_constants"
-# A reference takes about as much.
+# In bytes; a reference takes about as much.
 _SMALLEST = 64
-# LangGraph counts the writes of the channels that it stores as writes; those stay where they are.
+# Lists the channels that LangGraph stores as deltas; they stay in the checkpoint.
 _DELTAS = "counters_since_delta_snapshot"
 
 
 class Split(NamedTuple):
-    """A checkpoint without its constants, and the constants as rows."""
+    """A checkpoint without its constants, and the constants as rows of hash, type and data."""
 
     checkpoint: Checkpoint
     constants: list[tuple[str, str, bytes]]
@@ -36,7 +35,7 @@ class Split(NamedTuple):
 
 def split(checkpoint: Checkpoint, metadata: CheckpointMetadata, serde: SerializerProtocol) -> Split:
     values, deltas = checkpoint["channel_values"], metadata.get(_DELTAS)
-    if deltas is None:  # from another release, so any channel may be one of those
+    if deltas is None:  # from another release of LangGraph, so any channel may be a delta
         return Split(checkpoint, [])
     kept: dict[str, Any] = {}
     rows: dict[str, tuple[str, str, bytes]] = {}

@@ -1,5 +1,3 @@
-"""Finds where checkpoints and records are stored."""
-
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING

@@ -59,8 +59,8 @@ class Database(Protocol):
 class KeepingSaver(BaseCheckpointSaver[str]):
     """Keeps paid results in files during an outage, and saves them to the database afterward."""
 
-    # Everything a step produces passes through `aput_writes`, which never fails in an outage. Only
-    # `aput` does, which ends the run before another call is paid; a resume rebuilds the checkpoint.
+    # Every result of a step goes through `aput_writes`, which never fails in an outage. Only `aput`
+    # can fail, which ends the run before the next paid call; a resume rebuilds the checkpoint.
 
     where: Database
 
@@ -131,10 +131,8 @@ class KeepingSaver(BaseCheckpointSaver[str]):
 
 
 def finished_step(config: RunnableConfig, metadata: CheckpointMetadata) -> tuple[str, str] | None:
-    """Return the namespace and id of the checkpoint before a new one, if its step is finished.
-
-    Nobody reads the results of its tasks again: a fork or replay from there runs the step anew.
-    """
+    """Return the namespace and id of the previous checkpoint if the new one completes its step."""
+    # Nothing reads the task results of a completed step again: a fork or replay runs it anew.
     place = config["configurable"]
     before = place.get("checkpoint_id")
     if before and metadata.get("source") == "loop":
@@ -177,7 +175,7 @@ def _keep_in_file(thread: str, kind: str, data: bytes) -> None:
 
 
 def _kind_of(file: Path) -> str:
-    """Return the kind of serialized data; earlier releases had one kind and did not name it."""
+    """Return the serialization format; earlier releases had only one and did not name it."""
     return file.stem.partition(".")[2] or "msgpack"
 
 

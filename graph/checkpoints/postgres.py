@@ -117,7 +117,7 @@ _pools: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Postgres, _Shared]] = 
 
 @asynccontextmanager
 async def shared_pool(where: Postgres) -> AsyncIterator[Pool]:
-    """Open the connection pool of this event loop; the last debate to end closes the pool."""
+    """Open this event loop's connection pool; the last debate to end closes it."""
     pools = _pools.setdefault(asyncio.get_running_loop(), {})
     if where not in pools:
         pools[where] = _Shared(_new_pool(where))

@@ -75,7 +75,7 @@ async def _set_up(where: Postgres, pool: Pool) -> None:
                 return
             # Poll, because a session that blocks on the lock would deadlock with the
             # CREATE INDEX CONCURRENTLY in the session that holds it.
-            while not await _ask(connection, _TRY_LOCK, [_LOCK]):  # noqa: ASYNC110 - not ours
+            while not await _ask(connection, _TRY_LOCK, [_LOCK]):  # noqa: ASYNC110 - no event to wait for
                 await asyncio.sleep(_PAUSE)
             try:
                 await AsyncPostgresSaver(connection).setup()

@@ -44,14 +44,14 @@ _OLD_NAMES: dict[str, type[Value]] = {
 }
 
 
-# Stored beside each value.
+# The formats whose names are stored with the values.
 _MSGPACK, _COMPRESSED = "msgpack", "msgpack-zlib"
 _WORTH_COMPRESSING = 512
 
 
 @asynccontextmanager
 async def checkpointer() -> AsyncIterator[BaseCheckpointSaver[str]]:
-    """Open a saver for the user's database. langgraph.json also names this function."""
+    """Open a saver for the user's database; langgraph.json refers to this function by name."""
     where = await asyncio.to_thread(database)
     if isinstance(where, Path):
         from contend.graph.checkpoints.sqlite_saver import sqlite_saver
@@ -86,7 +86,7 @@ class CompactSerializer(JsonPlusSerializer):
 
 def serializer() -> JsonPlusSerializer:
     """Return a serializer that loads only our own types, so that no checkpoint can run code."""
-    # langgraph makes this list only for graphs compiled with a saver, which a server does not do.
+    # langgraph builds this list only for graphs compiled with a saver, and a server's are not.
     ours = names_of_values()
     load = _create_msgpack_ext_hook(set(ours))
     return CompactSerializer(

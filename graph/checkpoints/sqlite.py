@@ -1,4 +1,4 @@
-"""Connects to SQLite, detects outages, and keeps a queue of writers for each file."""
+"""Detects outages of SQLite, and keeps a queue of writers for each file."""
 
 import sqlite3
 from collections import deque

@@ -64,7 +64,7 @@ async def sqlite_saver(path: Path, serde: SerializerProtocol) -> AsyncIterator[A
 
 
 class Writer(SqliteSaver):
-    """Writes in one transaction, when first in the queue."""
+    """Runs each write in a single transaction, when its turn comes."""
 
     def __init__(self, where: SqliteFile, serde: SerializerProtocol) -> None:
         super().__init__(sqlite3.connect(where.path, check_same_thread=False), serde=serde)
@@ -78,7 +78,7 @@ class Writer(SqliteSaver):
             self.conn.execute(constants.CREATE)
 
     @contextmanager
-    def cursor(self, transaction: bool = True) -> Iterator[sqlite3.Cursor]:  # noqa: ARG002 - theirs
+    def cursor(self, transaction: bool = True) -> Iterator[sqlite3.Cursor]:  # noqa: ARG002 - inherited
         """Open a transaction, or continue the one that is open."""
         if self._cursor:
             yield self._cursor
@@ -112,7 +112,7 @@ class Writer(SqliteSaver):
 
 
 class _ThreadSaver(AsyncSqliteSaver):
-    """Writes in a separate thread, to wait only once for a busy event loop."""
+    """Writes in its own thread, so that a write waits only once for a busy event loop."""
 
     def __init__(
         self, reader: aiosqlite.Connection, writer: Writer, thread: ThreadPoolExecutor
@@ -145,7 +145,7 @@ class _ThreadSaver(AsyncSqliteSaver):
 
 
 class _Reader(_ThreadSaver):
-    """Reads checkpoints with the values that are stored apart."""
+    """Puts the constants back into the checkpoints that it reads."""
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         found = await super().aget_tuple(config)

@@ -1,5 +1,3 @@
-"""The published format of a forecast's request."""
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
@@ -19,7 +17,7 @@ from pydantic.config import JsonDict
 
 from contend.graph.forecast_contract import terms
 
-# How far from 1 the sum of a distribution given in a request may be.
+# How much the sum of a given distribution may differ from 1.
 _ROUNDING = 0.01
 
 
@@ -30,7 +28,7 @@ def _refuse_empty(text: str) -> str:
 
 
 def _tuple(value: object) -> object:
-    """Turn a list into a tuple, because strict validation refuses lists."""
+    """Convert a list to a tuple, because strict validation refuses lists."""
     return tuple(value) if isinstance(value, list) else value
 
 
@@ -274,7 +272,7 @@ class DebateRequest(terms.Contract):
 def request_of_outcomes(
     question: str, outcomes: Sequence[Mapping[str, str]], due: str | None = None
 ) -> dict[str, Any]:
-    """Return the request, in its published form, for a question and its outcomes only."""
+    """Build a request in the published format from a question and its outcomes."""
     context: dict[str, Any] = {"task": {"question": question}, "outcomes": list(outcomes)}
     if due:
         context["data_summary"] = {"timeframe": {"end": due}}

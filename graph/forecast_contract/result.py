@@ -1,5 +1,3 @@
-"""The published format of a forecast's result."""
-
 from datetime import datetime
 from typing import Annotated, Literal
 

@@ -52,7 +52,7 @@ def check_criteria(criteria: Sequence[str], own: Sequence[str]) -> None:
 
 
 def point_prefixes(roles: Iterable[str]) -> dict[str, str]:
-    """Return the prefix for the ids of each role's points: as few letters as make it unique."""
+    """Return each role's prefix for the ids of its points, as short as it can be and unique."""
     prefixes: dict[str, str] = {}
     for role in sorted(roles, key=lambda name: name not in ROLES):
         beginnings = (role.ljust(length, "x")[:length].upper() for length in count(1))

@@ -26,7 +26,7 @@ class PromptCall:
     seat: Seat
     part: str
     turns: Sequence[Turn]
-    tag: str  # the nonce of the call's control block
+    tag: str  # the nonce that the call's control block must repeat
     mark: str  # the mark in the fences around quoted text; empty if text is not fenced
     fence: Callable[[str, str], str]
     control: PromptValues
@@ -54,7 +54,7 @@ class Strategy(ABC, Generic[SomeSettings]):
     roles_for_people: frozenset[str] = frozenset()  # whose turns a person can write as plain text
 
     def __init__(self, settings: SomeSettings) -> None:
-        """Keep the settings; subclasses also set attributes that depend on the settings."""
+        """Store the settings; subclasses also set the attributes that depend on them."""
         self.settings = settings
 
     @abstractmethod
@@ -89,7 +89,6 @@ class Strategy(ABC, Generic[SomeSettings]):
         return [PlannedCall(seat, phase) for seat in state["seats"] if seat.role == role]
 
     def last_round(self, state: DebateState) -> int:
-        """Return the number of the last planned round."""
         return self.rounds[1]
 
     def settings_for_another_round(self, state: DebateState) -> dict[str, Any] | None:
@@ -97,11 +96,11 @@ class Strategy(ABC, Generic[SomeSettings]):
         return None
 
     def excerpt_characters(self, part: str) -> int | None:
-        """Return the maximum characters of each answer in a prompt; None if there is no limit."""
+        """Return the maximum length in characters of each answer in a prompt; None for no limit."""
         return None
 
     def derived_input(self, given: DebateState) -> DebateState:
-        """Return what follows from the caller's input."""
+        """Return additional input that is computed from the caller's input."""
         return {}
 
     def check_input(self, given: DebateState) -> None:
@@ -130,7 +129,7 @@ class Strategy(ABC, Generic[SomeSettings]):
         return False
 
     def answering_part(self, round_number: int, *, has_spoken: bool) -> str:
-        """Return the prompt part for an answer; a seat's first answer has a separate part."""
+        """Return the prompt part for an answer; a seat's first answer may use a different part."""
         return "again" if round_number > self.first_round else "first"
 
     def prompt_role(self, seat: Seat) -> str:
@@ -151,7 +150,7 @@ class Strategy(ABC, Generic[SomeSettings]):
         return None
 
     def call_settings(self, phase: PhaseName, round_number: int) -> SomeSettings:
-        """Return the settings for one call; some calls get less time and no retries."""
+        """Return the settings for one call; some calls have shorter timeouts and no retries."""
         return self.settings
 
     def sees(self, seat: Seat, attachment: Document | Image) -> bool:

@@ -71,7 +71,7 @@ class ForecastStrategy(Strategy[ForecastSettings]):
         return round_facts(state, self.settings, state["round"])
 
     def derived_input(self, given: DebateState) -> DebateState:
-        """Write the request for a client that gives outcomes instead."""
+        """Build the request for a client that gave outcomes but no request."""
         if given.get("request") or not given.get("outcomes"):
             return {}
         given_due = given.get("due")

@@ -67,7 +67,6 @@ class RefineStrategy(Strategy[RefineSettings]):
         return self.settings.model_copy(update=limits)
 
     def stop_decision(self, state: DebateState) -> StopDecision | None:
-        """Stop after the last round, or after a round in which every model failed."""
         number, (_, most) = state["round"], self.rounds
         if not self.settings.enable_debate:
             return stop("max_rounds", number, "the debate is switched off")

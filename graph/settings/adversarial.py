@@ -1,5 +1,3 @@
-"""Settings for an adversarial debate."""
-
 from types import MappingProxyType
 from typing import ClassVar, Self
 

@@ -1,5 +1,3 @@
-"""Settings that every protocol has."""
-
 import os
 import re
 from abc import abstractmethod
@@ -36,16 +34,12 @@ _USED_BY = {
 
 
 class SeatFiles(NamedTuple):
-    """The paths of the files given to one seat."""
-
     docs: tuple[str, ...] = ()
     images: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class FolderPlan:
-    """The location and the format of a debate's folder of files."""
-
     base: Path
     form: OutputFormat
     transcript: bool
@@ -56,7 +50,7 @@ def snake_case(name: str) -> str:
 
 
 def data_home() -> Path:
-    """Return the folder of database, weights and outputs: CONTEND_HOME or the default."""
+    """Return the folder for the database, weights and outputs: CONTEND_HOME or the default."""
     chosen = os.environ.get("CONTEND_HOME")
     return Path(chosen).expanduser() if chosen else platformdirs.user_data_path("contend")
 
@@ -93,7 +87,7 @@ class DebateSettings(Settings):
     protocol: ClassVar[str]  # the protocol's name, which is also the folder of its prompts
     use_when: ClassVar[str] = ""  # when to use the protocol, in a sentence
     small_rounds: ClassVar[Mapping[str, int]] = {}  # round limits for small models
-    # The settings and roles that matter in each node, which Studio shows at the node.
+    # The settings and roles that each node uses, for Studio.
     used_by: ClassVar[Mapping[str, tuple[str, ...]]] = {}
 
     pause: PausePoint = Field(
@@ -230,7 +224,6 @@ class DebateSettings(Settings):
 
     @classmethod
     def nodes_of(cls, setting: str) -> list[str]:
-        """Return the nodes that use a setting."""
         role = _OF_ROLE.sub("", setting)
         tables = (_USED_BY, cls.used_by)
         found = (node for table in tables for node in table if {setting, role} & {*table[node]})

@@ -1,5 +1,3 @@
-"""Settings for a forecast."""
-
 import json
 from collections.abc import Mapping
 from types import MappingProxyType

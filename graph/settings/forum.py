@@ -1,5 +1,3 @@
-"""Settings for a forum."""
-
 import re
 from types import MappingProxyType
 from typing import ClassVar, Literal, Self
@@ -22,7 +20,7 @@ CUSTOM_PLACEHOLDERS = (
     "question",
     "debater_number",
 )
-# Any word in braces, however spaced, accented or capitalized; only exact names are allowed.
+# Any word in braces, so that a misspelled placeholder is reported.
 _PLACEHOLDER = re.compile(r"\{( *[^\W\d]\w* *)\}")
 
 

@@ -1,5 +1,3 @@
-"""Settings for a moderated debate."""
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -43,7 +41,7 @@ class Format:
 
     @property
     def orders(self) -> int:
-        """Return the number of orders in which the judge scores the sides: two to find a winner."""
+        """Return the number of speaking orders that the judge scores: two if there is a winner."""
         return 2 if self.declares_winner else 1
 
 
@@ -95,7 +93,7 @@ class PositionChoice(Settings):
 
 # More than any model writes at once. Some limit is needed: checkpoints cannot store huge numbers.
 _TokenLimit = Annotated[int, Field(ge=1, le=100_000)]
-# Sides without positions; the moderator proposes positions.
+# The default sides, for which the moderator proposes positions.
 _UNDECIDED = (PositionChoice(name="Advocate A"), PositionChoice(name="Advocate B"))
 _WEIGHTS = {
     "logical_coherence": 0.25,

@@ -1,5 +1,3 @@
-"""Settings for a refine debate."""
-
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -9,7 +7,7 @@ from contend.graph.settings.seats import ManySeatSettings
 
 
 class RefineSettings(ManySeatSettings):
-    """Several models answer, refine their answers with a judge's feedback, and get them merged."""
+    """Several models answer and then refine; a judge gives feedback and merges the answers."""
 
     protocol: ClassVar[str] = "refine"
     use_when = "You want a good answer quickly: texts, summaries, short tasks."

@@ -18,12 +18,12 @@ from contend.models.providers.registry import Opened, close_models, open_shared
 _PROXIES = {"http", "https", "all"}
 # As many as openai's client opens by default.
 _MOST_CONNECTIONS = 1000
-# Shorter than that of most servers, because a request on a connection that they close is lost.
+# Shorter than most servers' own, because a request on a connection that they just closed is lost.
 _KEEP_ALIVE_SECONDS = 4.0
-# What a response offers to call back at its end, in httpx's extensions.
+# The key of a response's extension that registers a callback for its end.
 ON_END = "contend_on_end"
 
-# The first match is what httpx would have raised. Both libraries have the same names.
+# The httpx error for each aiohttp error; the first match counts. httpx2 has the same names.
 _ERRORS: tuple[tuple[type[Exception], str], ...] = (
     (aiohttp.ConnectionTimeoutError, "ConnectTimeout"),
     (aiohttp.ServerTimeoutError, "ReadTimeout"),
@@ -51,8 +51,6 @@ def pooled(library: Any) -> dict[str, Any]:
 
 
 class PooledTransport:
-    """A transport for a client of httpx or httpx2."""
-
     def __init__(self, library: Any) -> None:
         self._library = library
 
@@ -82,7 +80,7 @@ async def _send(request: Any) -> aiohttp.ClientResponse:
     session = await _session()
     return await session.request(
         request.method,
-        # httpx has put a user and password in the address into a header.
+        # httpx has already moved a user and password from the address to a header.
         str(request.url.copy_with(username=None, password=None)),
         headers=request.headers.multi_items(),
         data=body or None,
@@ -127,11 +125,11 @@ def _new_session() -> aiohttp.ClientSession:
 async def _closed_at_the_end(
     session: aiohttp.ClientSession,
 ) -> AsyncGenerator[aiohttp.ClientSession, None]:
-    """Close the session with this generator; event loops close their generators at the end."""
+    """Close the session with this generator, which the event loop closes at its end."""
     try:
         yield session
     finally:
-        # A session that is closed already may have been replaced, by a run that is still going on.
+        # If the session is already closed, a run that is still going on may use a new one.
         if not session.closed:
             await session.close()
             await close_models()

@@ -40,8 +40,8 @@ _LONGEST = 260
 _FULL_STOP_BIAS = 1.0
 # Prevents loops. A plain repeat penalty would also penalise the full stop.
 _DRY = {"dry_multiplier": 0.5, "dry_base": 1.75, "dry_allowed_length": 8, "dry_penalty_last_n": 128}
-# The smallest model loops sooner. A better model would misspell words it must not repeat from
-# its prompt, so for that one only what it has just written counts.
+# The smallest model loops sooner, so its penalty reaches back into the prompt. That would make a
+# better model misspell words to avoid repeating them.
 _DRY_OF_SMALLEST = {**_DRY, "dry_allowed_length": 3, "dry_penalty_last_n": 256}
 
 
@@ -56,7 +56,7 @@ class _Served:
     key: str = field(repr=False)
 
 
-# Sentences per turn for a small model, with enough tokens even if every character is one.
+# Sentences per turn for a small model, with enough tokens even if every character is a token.
 _FEWEST_SENTENCES, _SENTENCES_OF_SMALLEST, _SENTENCES = 2, 4, 8
 _TOKENS_PER_SENTENCE = 300
 _STRUCTURED_TOKENS = 1024
@@ -149,7 +149,7 @@ def find_weights(name: str, home: Path) -> Path:
         path = Path(name).expanduser()
         with path.open("rb") as file:
             magic = file.read(len(MAGIC))
-    except (OSError, RuntimeError, ValueError) as error:  # also unknown ~user, NUL in the name
+    except (OSError, RuntimeError, ValueError) as error:  # unknown ~user, NUL in the name
         why = getattr(error, "strerror", None) or error
         raise ValueError(f"Cannot read {name}: {why}.") from error
     if magic != MAGIC:

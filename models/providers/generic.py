@@ -16,7 +16,7 @@ from contend.models.keys import check_key, how_to_correct, missing_key
 from contend.models.providers.registry import PROVIDER_KEYS, Opened, Options, Provider
 from contend.models.providers.watch import watch_client
 
-# According to their source code, the last chunk of a complete stream has a finish reason.
+# Providers whose complete streams end with a finish reason, according to their source code.
 _REPORT_FINISH = frozenset({
     "anthropic", "bedrock_converse", "deepseek", "fireworks", "google_genai", "groq", "mistralai",
     "together", "xai",
@@ -72,7 +72,7 @@ def _open(provider_name: str, name: str, options: Options) -> Opened[BaseChatMod
     model = init_chat_model(name, model_provider=provider_name, **given)
     if hasattr(model, "stream_chunk_timeout"):
         model.stream_chunk_timeout = None  # the call policy has its own
-    for client_name in ("root_async_client", "_async_client"):  # like OpenAI's, like Anthropic's
+    for client_name in ("root_async_client", "_async_client"):  # OpenAI's, Anthropic's
         if client := getattr(getattr(model, client_name, None), "_client", None):
             watch_client(client)
     return Opened(model)

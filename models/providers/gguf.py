@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 MAGIC = b"GGUF"
-# Value types of the format, by their number.
+# The struct codes of the format's numeric types, by type id.
 _NUMBERS = {
     0: "B",
     1: "b",

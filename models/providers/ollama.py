@@ -160,7 +160,7 @@ def _open(name: str, options: Options) -> Opened[BaseChatModel]:
         num_predict=options.max_tokens,
         client_kwargs=_client_options(options),
     )
-    # The call policy limits the time of a call; a timer here would be set anew for each token.
+    # The call policy limits the time of a call; a timer here would restart with each token.
     client = PieceClient(timeout=Timeout(None, connect=options.connect_timeout), **pooled(httpx))
     watch_client(client._client)
     model._async_client = client

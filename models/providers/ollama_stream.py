@@ -1,4 +1,4 @@
-"""Reads the streams of Ollama in pieces."""
+"""Reads Ollama's streams in pieces of several tokens."""
 
 from collections.abc import AsyncIterator, Iterator
 from typing import Any

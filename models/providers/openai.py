@@ -105,8 +105,8 @@ def _look_up_ability(name: str, ability: Ability) -> bool | None:
     profile = ChatOpenAI(
         model=name.rpartition("/")[2],
         api_key=SecretStr("unused"),
-        # Without an address, the user's would be read, which may be malformed; without clients,
-        # each of the package's own would read all certificates again.
+        # Without an address, langchain would read the user's, which may be malformed; without
+        # clients, it would create its own, each of which reads all certificates again.
         base_url="http://unused",
         http_client=_unused_client(),
         http_async_client=_unused_async_client(),
@@ -155,7 +155,7 @@ def _open_embeddings(service: Service, name: str, options: Options) -> Opened[Em
 
 
 def _open_chat(service: Service, name: str, options: Options) -> Opened[BaseChatModel]:
-    # The call policy limits the time of a call; a timer here would be set anew for each token.
+    # The call policy limits the time of a call; a timer here would restart with each token.
     timeout = Timeout(None, connect=options.connect_timeout)
     client = _open_client(timeout)
     model = _ThinkingChatOpenAI(

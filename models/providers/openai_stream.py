@@ -1,4 +1,4 @@
-"""Reads the streams of OpenAI-compatible services in pieces."""
+"""Reads the streams of OpenAI-compatible services in pieces of several tokens."""
 
 from collections.abc import AsyncIterator, Iterator
 from typing import Any, TypeVar
@@ -16,9 +16,9 @@ from contend.models.providers.pieces import (
     words_of,
 )
 
-# The first that has text counts, as services may send the same thought under two names.
+# The first with text counts, because services may send the same thought under two names.
 THOUGHTS = ("reasoning", "reasoning_content")
-_IGNORED = frozenset({"reasoning_details"})  # by langchain; OpenRouter repeats each thought in it
+_IGNORED = frozenset({"reasoning_details"})  # repeats the thoughts; langchain ignores it too
 
 _Chunk = TypeVar("_Chunk")
 

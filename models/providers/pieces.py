@@ -13,7 +13,7 @@ from contend.models.providers.connections import ON_END
 # Nobody can read faster. Viewers get the first words at once, and then a piece this often.
 SECONDS_OF_A_PIECE = 0.033
 
-# For the rest of a response after its last event, so that its connection can be used again.
+# Time to read the rest of a response after its last event, so that its connection is reused.
 _SECONDS_TO_DRAIN = 0.1
 
 StreamedEvent = dict[str, Any]
@@ -25,8 +25,6 @@ class StreamedWords(NamedTuple):
 
 
 class LineReader:
-    """Reads the lines of a streamed response on arrival."""
-
     def __init__(self, response: Any) -> None:
         self._blocks = response.aiter_bytes()
         self._rest = b""
@@ -78,7 +76,7 @@ class LineReader:
 
 
 class StreamFormat(Protocol):
-    """The events of a provider's streams."""
+    """Parses and builds the events of a provider's streams."""
 
     is_done: bool  # whether the last event has come, though the response may go on
 
@@ -86,10 +84,10 @@ class StreamFormat(Protocol):
         """Yield the events that the lines complete."""
 
     def words(self, event: StreamedEvent) -> StreamedWords | None:
-        """Return what an event says and thinks; None if it has anything else."""
+        """Return an event's text and thinking; None if it contains anything else."""
 
     def piece(self, last: StreamedEvent, words: StreamedWords) -> StreamedEvent:
-        """Return an event with these words, like the last one that had only words."""
+        """Return a copy of the last event, with these words instead of its own."""
 
 
 async def read_pieces(
@@ -149,7 +147,7 @@ def parse(text: bytes) -> StreamedEvent:
 def words_of(
     message: Any, thoughts: tuple[str, ...], ignored: frozenset[str] = frozenset()
 ) -> StreamedWords | None:
-    """Return the content of a message and its first thought; None if it has anything else."""
+    """Return a message's content and first thought; None if it contains anything else."""
     if not isinstance(message, dict):
         return None
     said, thought = message.get("content") or "", ""

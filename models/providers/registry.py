@@ -47,7 +47,7 @@ class Provider:
     window: Callable[[str], int | None] = lambda _: None
     largest_window: Callable[[str], int | None] = lambda _: None
     is_free: bool = False
-    has_list_prices: Callable[[], bool] = lambda: True  # False for other servers
+    has_list_prices: Callable[[], bool] = lambda: True  # False at a custom address
     is_small: Callable[[str], bool] = lambda _: False  # gets short prompts and few rounds
     is_demonstration: Callable[[str], bool] = lambda _: False  # its scores mean nothing
     reports_finish: bool = True

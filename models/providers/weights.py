@@ -130,7 +130,7 @@ def weights_path(weights: Weights, home: Path) -> Path:
 
 
 def is_pulled(weights: Weights, home: Path) -> bool:
-    """Return whether the weights are downloaded; a finished download had the right checksum."""
+    """Return whether the weights have their full size; the download verified the checksum."""
     path = weights_path(weights, home)
     return path.is_file() and path.stat().st_size == weights.size
 

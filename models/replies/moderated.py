@@ -1,5 +1,3 @@
-"""The control blocks for decisions in a moderated debate."""
-
 import re
 from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
@@ -29,7 +27,7 @@ _STATEMENT = re.compile(r"\bS([0-9]{1,3})\b", re.IGNORECASE)
 _WRITTEN_MARK = re.compile(r"(?<![\w.])[0-9]+(?:\.[0-9]+)?")
 _OF_TEN = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(?:(?:/|out of|of)\s*10\s*)?")
 
-# The names of breaches in the rules of the formats.
+# How the rules of the formats name the breaches.
 _BREACHES_BY_RULE: dict[str, Breach] = {
     "leaving_the_topic": "off_topic",
     "a_new_argument_in_a_closing_statement": "new_argument_in_closing",

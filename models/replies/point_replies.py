@@ -23,7 +23,6 @@ _LABEL_END = re.compile(
 
 
 def find_replies(text: str, ids: Iterable[str]) -> dict[str, str]:
-    """Return the text's replies to these objections, by objection id."""
     wanted, headed = set(ids), _ANSWER_HEADING.search(text)
     part = text[: headed.start()] if headed else text
     found: dict[str, list[str]] = {}

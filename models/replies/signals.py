@@ -22,7 +22,7 @@ _ENDS = re.compile(
 def first_signal(
     speech: str, read: Callable[[str], tuple[Signal, int] | None]
 ) -> tuple[Signal, str] | None:
-    """Return the signal on the first line, or a signal on all lines, with the following text."""
+    """Return the first line's signal, or a later one if all lines agree, and the text after it."""
     lines = list(opening_lines(speech))
     found = [(line, signal) for line in lines if (signal := read(line)) is not None]
     if not found:

@@ -19,7 +19,7 @@ _INSIDE_STRING = re.compile(r"[\"\\\n]")
 # A fence that does not start with a brace contains code, not a control block.
 _CODE = re.compile(r"```[^\n`]*\n\s*[^\s{`]")
 _NOT_JSON = re.compile(r"[^\s\"\[\]{},]")  # no line in a JSON object begins like this
-# Nothing begins after this many characters of white space.
+# No part begins after more white space than this.
 _MOST_SPACE = 100
 
 

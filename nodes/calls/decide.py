@@ -178,7 +178,7 @@ def block_of(runtime: Runtime[Any], spoken: TurnResult, form: type[Block]) -> Bl
 
 
 def in_words(runtime: Runtime[Any], turn: Turn) -> Turn:
-    """Return the turn, with a placeholder for a text that is only a control block."""
+    """If a turn's text is only a control block, replace the text with a placeholder."""
     if without_block(turn.text, nonce(debate_id(runtime), turn.id)):
         return turn
     length = turn.length and turn.length.model_copy(update={"tokens": 0})

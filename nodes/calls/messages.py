@@ -1,4 +1,4 @@
-"""Streams words as LangGraph messages, for clients of a server that watch no events."""
+"""Streams words as LangGraph messages, for clients of a server that do not read our events."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ _NODE, _NAMESPACE = "langgraph_node", "langgraph_checkpoint_ns"
 
 
 def push_words(words: str, message_id: str, speaker: str) -> None:
-    """Stream visible words under the node that is in the drawing, not under its inner tasks."""
+    """Stream visible words under the name of the graph's node instead of its inner tasks."""
     config: Any = ensure_config()
     about = config["metadata"]
     if not words or _NAMESPACE not in about or not config["callbacks"]:

@@ -42,7 +42,7 @@ async def ask_person(
     phase: PhaseName,
     form: WrittenForm,
 ) -> str:
-    """Return the recorded answer or, if missing, ask the person."""
+    """Return the person's recorded answer, or ask if there is none."""
     wanted = form.request or f"Write the {PHASES[phase].label}."
     asked = {
         "round": state["round"],

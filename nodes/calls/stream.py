@@ -36,7 +36,7 @@ def call_name(round_number: int, phase: str, seat: str) -> str:
 
 
 def seconds_now() -> float:
-    """Return the time for time limits; tests replace this function."""
+    """Return the clock reading for time limits; tests replace this function."""
     return time.monotonic()
 
 
@@ -70,7 +70,7 @@ class TurnStream:
     before: str = ""  # the turn's text from earlier calls, sent again if this call restarts
     tokens_before: int = 0
     time_limit: float | None = None  # seconds from the first words
-    state: DebateState | None = None  # what the debate has used, if it has a budget
+    state: DebateState | None = None  # for the budget; None for no limit
     turn: str = ""  # the id of the turn that the call is for
     degraded: list[Degradation] = field(default_factory=list)
     spent: Usage = NO_USAGE  # the cost of attempts whose answers could not be used
@@ -127,7 +127,7 @@ class TurnStream:
         self._send_chunk("")
 
     def text(self, piece: str, model: str) -> None:
-        """Add the next words to the stream; many models send single tokens."""
+        """Add words, which are sent in batches because many models stream single tokens."""
         self._model = model
         self._unread += piece
         if time.monotonic() - self._read_at >= _SECONDS_BETWEEN_CHUNKS:

@@ -14,7 +14,7 @@ Result = TypeVar("Result")
 
 
 class StoredTask(Generic[Given, Result]):
-    """A task whose result is checked, because a checkpoint may have it as a client's JSON."""
+    """A task that validates its result, which a checkpoint may hold as plain JSON."""
 
     def __init__(
         self, name: str, function: Callable[Given, Awaitable[Result]], earlier_form: Any = None
@@ -25,7 +25,7 @@ class StoredTask(Generic[Given, Result]):
         self._task = task(function)
 
     def __call__(self, *args: Given.args, **kwargs: Given.kwargs) -> Awaitable[Result]:
-        # Started now, not when it is awaited: tasks are identified by the order of their starts.
+        # Start the task now instead of when it is awaited: the order of starts identifies tasks.
         return _Checked(self._task(*args, **kwargs), self._check)
 
     @cached_property

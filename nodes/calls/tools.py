@@ -1,5 +1,3 @@
-"""Provides the tools that one seat may use in one turn."""
-
 import asyncio
 import time
 from collections.abc import Sequence

@@ -208,7 +208,7 @@ def substitute_turn(
 
 
 def lost_call(failure: ModelFailed) -> WorkSpan:
-    """Return the time and tokens of a failed call without a turn."""
+    """Return the time and tokens of a call that failed without giving a turn."""
     now = steady_now()
     return WorkSpan(
         started_at=failure.started_at or now,

@@ -50,7 +50,7 @@ async def argue(
     about: Turn | None,
     deadline: Deadline,
 ) -> Work:
-    """Take a role's turn; return a failure as a result."""
+    """Take a role's turn; a failed call is reported in the result, not raised."""
     spoken = await speak(state, runtime, seat, "propose", part, about, deadline)
     if isinstance(spoken, ModelFailed):
         reported = report_missing(runtime, seat, state["round"], spoken, "sat_out")
@@ -170,7 +170,7 @@ async def _with_precedents(
 async def _with_references(
     state: DebateState, runtime: Runtime[Any], seat: Seat, turn: Turn, deadline: Deadline
 ) -> tuple[Turn, list[Degradation]]:
-    """If a closing argument cites no earlier points, ask once for the supporting points."""
+    """Ask once for the supporting points if a closing argument cites no earlier ones."""
     earlier = [e.point_id for e in kept_arguments(state) if e.turn.round < turn.round]
     reading = reading_of(turn)
     is_closing = turn.round == runtime.context.max_rounds

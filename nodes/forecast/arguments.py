@@ -1,5 +1,3 @@
-"""Finds the arguments of a forecast in the state."""
-
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -20,7 +18,7 @@ class ScoredArgument:
     turn: Turn
     reading: ArgumentReading
     score: ScoreReading | None
-    point_id: str  # the id by which others refer to its point
+    point_id: str  # the id by which others cite its point
 
     @property
     def role(self) -> str:
@@ -76,7 +74,7 @@ def reach_goal(arguments: Iterable[ScoredArgument]) -> list[bool]:
 
 
 def misses_goal(arguments: Iterable[ScoredArgument], expected: int = 0) -> bool:
-    """Return whether too few arguments reach the goal, even if `expected` more reach the goal."""
+    """Return whether too few arguments are good, even if `expected` more turn out good."""
     reached = [*reach_goal(arguments), *[True] * expected]
     return sum(reached) < QUALITY_GOAL * len(reached)
 

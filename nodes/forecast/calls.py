@@ -76,7 +76,8 @@ async def _speak(
     try:
         spoken = await _take_turn_in_time(about_this, node_runtime, seat, phase, part, deadline)
     except ModelFailed as failure:
-        # Stored, it would be found again by every resume of a debate in which no role spoke.
+        # Raise it: if it were stored, every resume of a debate in which no role spoke would find
+        # it.
         if not all_arguments(state) or (failure.kind == BUDGET and phase == "synthesize"):
             raise
         return store_failure(failure)

@@ -1,4 +1,4 @@
-"""Describes the forecast request in prompts, within the space for each section."""
+"""Selects the facts in a forecast's request that fit into a prompt."""
 
 from collections.abc import Iterable, Iterator
 from datetime import date
@@ -12,7 +12,7 @@ _BYTES_PER_TOKEN = 3.8
 # Shares of an argument's prompt for facts: in the opening, and later, when points need room too.
 _OPENING_SHARE, _LATER_SHARE = 0.4, 0.16
 _TOKENS_FOR_VERDICT = 400
-# A section's first fact is always shown, shortened to this if it does not fit.
+# A section's first fact is always shown, shortened to this many characters if needed.
 _LONGEST_FIRST = 200
 
 Sections = dict[str, list[str]]

@@ -150,7 +150,7 @@ async def _argue_anew(
     clock: Clock,
     publisher: TurnPublisher,
 ) -> Work:
-    """Let a role argue again after the answered argument was replaced; keep both versions."""
+    """Let a role argue again after the argument it answered was replaced; keep both versions."""
     seat, part = seat_with_id(state, earlier.seat), round_phase(node_runtime.context, earlier.round)
     argued = await argue(state, node_runtime, seat, part, None, clock.end_of("second_versions"))
     if not argued["turns"]:

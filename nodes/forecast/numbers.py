@@ -11,7 +11,7 @@ from contend.nodes.limits import is_above, is_below
 
 Distribution = Mapping[str, float]  # probabilities by outcome id; a missing id was not stated
 
-# How far from 1 the sum of a stated distribution may be.
+# How much the sum of a stated distribution may differ from 1.
 SUM_TOLERANCE = 0.1
 # Roles this far apart on an outcome disagree about it.
 DISAGREEMENT = 0.2
@@ -24,7 +24,7 @@ _LEAST_FOR_LOG_LOSS = 1e-6
 
 
 def read_distribution(raw: Distribution, outcomes: Sequence[str]) -> dict[str, float] | None:
-    """Read fractions or percentages as probabilities; return None for other numbers."""
+    """Convert fractions or percentages to probabilities; return None for other numbers."""
     values = {outcome: raw[outcome] for outcome in outcomes if outcome in raw}
     if not values or any(not math.isfinite(v) or v < 0 for v in values.values()):
         return None
@@ -43,7 +43,7 @@ def _as_fractions(values: Distribution, *, whole: bool) -> dict[str, float] | No
 
 
 def _with_percentages(values: Distribution, *, whole: bool) -> Iterator[dict[str, float]]:
-    """Yield all values read as percentages, then only values above 1, as in 0.7 and 30."""
+    """Yield the values divided by 100, then with only those above 1 divided, as in 0.7 and 30."""
     small = [value for value in values.values() if 0 < value <= 1]
     if whole or not small:
         yield {outcome: value / 100 for outcome, value in values.items()}
@@ -139,7 +139,7 @@ def rounded(values: Distribution) -> dict[str, float]:
     return shown
 
 
-# --- the further pools ---
+# --- alternative pools ---
 
 
 def linear_pool(distributions: Sequence[Distribution], outcomes: Sequence[str]) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Proposes the outcomes of a forecast that was asked for with a question alone."""
+"""Proposes outcomes for a forecast whose input is only a question."""
 
 import json
 import re
@@ -80,7 +80,7 @@ class OutcomesAnswer(BaseModel):
 
     @model_validator(mode="after")
     def _check_outcomes(self) -> Self:
-        # Checked here, because what is refused later could not be answered again.
+        # Check them here, because a person cannot answer again if a later check fails.
         if self.outcomes:
             asked = request_of_outcomes("Which?", _as_json(self.outcomes), None)
             try:
@@ -107,7 +107,7 @@ def outcomes_prompt(question: str, judge: Seat) -> list[BaseMessage]:
 
 
 async def find_outcomes(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Ask the judge for outcomes, and store what the thread is about to be resumed with."""
+    """Ask the judge for outcomes, and store the settings with which the thread will resume."""
     settings, question = runtime.context, checked_question(state.get("question", ""))
     seats = await find_seats(state, settings, question)
     asked: DebateState = {**state, "question": question, "seats": seats, "round": 0}
@@ -129,9 +129,9 @@ async def find_outcomes(state: DebateState, runtime: Runtime[Any]) -> dict[str, 
 
 async def confirm_outcomes(
     state: DebateState,
-    runtime: Runtime[Any],  # noqa: ARG001 - nodes are called by these names
+    runtime: Runtime[Any],  # noqa: ARG001 - langgraph passes it by name
 ) -> dict[str, Any]:
-    """Wait for a person's yes, or for other outcomes."""
+    """Wait for a person to accept the outcomes or to give others."""
     shown = {"outcomes": state["outcomes"], "due": state.get("due")}
     answer: OutcomesAnswer = interrupt(shown, response_schema=OutcomesAnswer)
     changed: DebateState = {}

@@ -1,4 +1,4 @@
-"""Gets the judge's verdict, and combines all stated probabilities."""
+"""Asks for the judge's verdict, and combines all stated probabilities."""
 
 from typing import Any
 

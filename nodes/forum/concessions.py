@@ -39,7 +39,7 @@ def is_supported(conviction: Conviction) -> bool:
 
 
 def upheld_concession(answers: Sequence[object], *, verify: bool) -> str | None:
-    """Return the seat that all of these answers concede to, otherwise None."""
+    """Return the seat that all answers concede to, or None."""
     said = [each for each in answers if isinstance(each, Conviction)]
     named = {each.convinced_by for each in said}
     if not said or len(said) < len(answers) or len(named) > 1:

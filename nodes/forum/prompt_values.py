@@ -1,5 +1,3 @@
-"""Builds the values for a forum's prompts: active seats and concessions."""
-
 from collections.abc import Callable
 
 from contend.graph.readings import Conviction

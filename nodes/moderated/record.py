@@ -1,4 +1,4 @@
-"""Defines the parts of a record that only moderated debates have."""
+"""Builds the parts of a record that only moderated debates have."""
 
 from collections.abc import Iterable
 from typing import Any

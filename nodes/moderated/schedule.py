@@ -1,5 +1,3 @@
-"""Schedules the turns in a moderated debate."""
-
 from collections.abc import Sequence
 from typing import Literal
 

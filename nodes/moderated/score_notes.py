@@ -12,10 +12,10 @@ if TYPE_CHECKING:  # every command loads this module, and --help must not wait f
 
 def sharing_models(state: "DebateState", judging: Iterable[str]) -> list[str]:
     used = {seat.id: {seat.model} for seat in state["seats"]}
-    for turn in state.get("turns", []):  # includes seats that fell back to it
+    for turn in state.get("turns", []):  # includes fallback models
         used.get(turn.seat, set()).add(turn.model)
     others = [seat.id for seat in state["seats"] if seat.role != "judge"]
-    models = set(judging) - {HUMAN}  # two people count as different judges
+    models = set(judging) - {HUMAN}  # two people share no model
     return [seat for seat in others if not used[seat].isdisjoint(models)]
 
 

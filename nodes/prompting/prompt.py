@@ -116,7 +116,7 @@ def _with_answers(content: PromptContent, room: int | None, *, others_only: bool
         return replace(content, answers=tuple((t, keep_beginning(t.text, limit)) for t in wanted))
     if room is None:
         return replace(content, answers=tuple((turn, Excerpt(turn.text)) for turn in wanted))
-    # Measure the prompt with every answer left out, so that there is room for the notes about that.
+    # Measure the prompt with every answer left out, to keep room for the notes about omissions.
     bare = replace(content, answers=tuple((turn, Excerpt("", 100, 101)) for turn in wanted))
     taken = sum(len(message.text.encode()) for message in bare.messages([], ()))
     left = BYTES_PER_TOKEN * room - taken - _FENCE_ROOM * len(wanted)

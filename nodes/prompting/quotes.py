@@ -1,5 +1,3 @@
-"""Formats checked quotes for prompts."""
-
 from contend.graph.values import QuoteCheck
 
 

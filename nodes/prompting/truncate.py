@@ -37,7 +37,7 @@ _CUT = "…"
 
 
 def room_beside_reply(seat: Seat, settings: DebateSettings) -> int | None:
-    """Return the number of input tokens that fit into the context window; None if unlimited."""
+    """Return how many input tokens fit into the window with a reply; None if unlimited."""
     window = window_for(seat.model, settings)
     return None if window is None else window - min(_LONGEST_REPLY, window // _REPLY_SHARE)
 

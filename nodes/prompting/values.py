@@ -24,7 +24,7 @@ from contend.retrieval.images import Picture
 # Values added to a user's own prompt, which has no placeholders for them.
 _MATERIAL = ("{remarks}", "{quote_checks}", "{passages}")
 
-# Later prompts of a seat have these unchanged, apart from what is appended to the history.
+# A seat's later prompts repeat these; the history only grows at its end.
 _REPEATED = ("{question}", "{history}")
 
 _TEMPLATE_RULE = (
@@ -113,7 +113,7 @@ class PromptContent:
         ]
 
     def stable_characters(self, turns: list[Turn], text: str) -> int:
-        """Return how much of a prompt the seat's next prompt repeats: the question and history."""
+        """Return how many characters of a prompt the seat's next prompt will repeat."""
         template = prompt_text(self.seat, self.settings, self.part)
         ends = [template.find(name) + len(name) for name in _REPEATED if name in template]
         stable = fill(template[: max(ends, default=0)], self.values(turns))

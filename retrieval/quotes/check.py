@@ -96,7 +96,7 @@ def check_quotes(
 
 
 def was_said(quote: str, turns: Sequence[str]) -> bool:
-    """Return whether a turn contains these words."""
+    """Return whether any of these turns contains the quote."""
     return _is_in_any(_readings(quote), turns)
 
 

@@ -36,8 +36,8 @@ _UNIT = re.compile(
 Replacement = str | Callable[[re.Match[str]], str]
 
 
-# Each has characters without which its pattern cannot match (`""`: always try, None: only in text
-# that is not ASCII), the pattern, and its replacement.
+# A step has characters, a pattern and its replacement. It is skipped if the text has none of the
+# characters; with "" it always runs, and with None only on text that is not ASCII.
 _STEPS: tuple[tuple[str | None, re.Pattern[str], Replacement], ...] = (
     (BORDER + _JOIN, re.compile(f"[{BORDER}{_JOIN}]"), ""),
     # Markdown and HTML markup, of which only the text is kept.
