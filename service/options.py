@@ -1,5 +1,3 @@
-"""Defines options for the service, and the settings for debates in the service."""
-
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
