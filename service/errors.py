@@ -89,7 +89,7 @@ def _refusing(error: str, what: str) -> Iterator[None]:
 
 @contextmanager
 def refusing_outages() -> Iterator[None]:
-    """Refuse a request if the database is away or a debate is damaged, without the details."""
+    """Refuse a request if the database is unavailable or a debate is damaged; log the details."""
     try:
         yield
     except DatabaseUnavailable as away:
