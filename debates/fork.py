@@ -99,7 +99,6 @@ async def fork_debate(
     *,
     fetch: bool = True,
 ) -> StoredDebate:
-    """Create a debate that continues from a checkpoint of the parent."""
     if parent.status == "running":
         raise BadInput(f"Debate {parent.id[:8]} is running. Pause it first, or wait for its end.")
     if isinstance(where, FollowUp):

@@ -219,7 +219,6 @@ def _from_environment(
 
 
 def setting_variables(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that are a setting of some protocol."""
     known = {f"{PREFIX}{name}".upper() for each in SETTINGS.values() for name in each.model_fields}
     return {name: environ[name] for name in sorted(environ) if name in known}
 

@@ -31,7 +31,6 @@ def find_redis() -> str:
 
 
 def find_python() -> str:
-    """Return a Python that can run Aegra."""
     names = [os.environ.get("PYTHON", ""), sys.executable, "python3.13", "python3.12"]
     for name in filter(shutil.which, names):
         # pyenv's commands work only if a version is selected.

@@ -16,8 +16,6 @@ from contend.graph.settings.forecast import ForecastSettings
 
 @dataclass(frozen=True)
 class ServiceOptions:
-    """The options given to `contend serve`."""
-
     model: str | None = None
     assignments: Mapping[str, str] = field(default_factory=dict)
     config: Path | None = None
