@@ -43,7 +43,7 @@ ALL: dict[str, Callable[[], list[Result]]] = {
     "viewers": viewers.results,
     "long_page": long_page.results,
 }
-# Only by name: they need programs that a machine may lack.
+# Run only if named, because a machine may lack the programs that they need.
 EXTRA: dict[str, Callable[[], list[Result]]] = {"cluster": cluster.results}
 _PACKAGES = (
     "langgraph",

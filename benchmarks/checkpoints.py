@@ -128,7 +128,7 @@ async def _run(opened: "OpenSaver", rounds: int) -> int:
 
 
 def _speeches() -> Iterator[str]:
-    """Yield critiques of four kilobytes in prose, which no two speeches have in common."""
+    """Yield critiques of 4 KB; no two share their prose."""
     files = sorted((REPOSITORY / "retrieval" / "shipped_templates").glob("*.md"))
     prose = "".join(file.read_text("utf-8") for file in files)
     size = _TEXT_BYTES - len(_SPEECH.encode())

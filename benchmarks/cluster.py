@@ -1,4 +1,4 @@
-"""Measures forecasts on 1, 2 and 4 Aegra workers, and how soon those of a killed worker are done.
+"""Measures forecasts on 1, 2 and 4 Aegra workers, and the takeover from a killed worker.
 
 `python -m benchmarks cluster`; it is not part of `make bench`, because it needs Redis and Python
 3.12. All processes share this machine, so more workers help only as far as it has idle cores.
@@ -84,9 +84,9 @@ def _workers(home: Path, postgres: PostgresServer, server: Any, count: int) -> W
 
 
 async def _run(workers: Workers, count: int, kill_after: float | None = None) -> None:
-    """Run forecasts at the same time, each started at the next worker."""
+    """Run forecasts concurrently, and distribute them over the workers in turn."""
     clients = [get_client(url=url, api_key=None, timeout=600) for url in workers.addresses]
-    # What the first worker was asked for is seen through the last one, which is not killed.
+    # Watch all forecasts through the last worker, because the first one may be killed.
     running = [asyncio.create_task(_forecast(clients, at)) for at in range(count)]
     if kill_after is not None:
         await asyncio.sleep(kill_after)

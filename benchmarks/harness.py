@@ -27,8 +27,6 @@ QUESTION = "Should a four-person team split its monolith into services?"
 
 @dataclass(frozen=True)
 class Result:
-    """A measurement and its limit, if any."""
-
     what: str
     value: float
     limit: float = math.inf

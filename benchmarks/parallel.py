@@ -1,4 +1,4 @@
-"""Compares parallel seats with the slowest call."""
+"""Compares the time of parallel seats with the time of their slowest call."""
 
 import asyncio
 import time
@@ -48,7 +48,6 @@ class _Stopwatch:
         self._came.append((event["event"], event["round"], phase, time.monotonic()))
 
     def last(self, name: str, number: int, phase: str = "") -> float:
-        """Return the time of the last matching event."""
         return max(at for *what, at in self._came if what == [name, number, phase])
 
 

@@ -57,9 +57,9 @@ def _measure(server: ModelProcess, case: _Case) -> list[Result]:
 
 
 def _share(calls: Sequence[Seen], model_of: Callable[[Seen], str]) -> float:
-    """Return the known part of all prompts: a prefix of an earlier call that had begun to answer.
+    """Return the share of all prompt bytes that repeat the beginning of an earlier call's prompt.
 
-    Calls of the same time cannot use each other's prefixes.
+    Calls made at the same time cannot use each other's prefixes.
     """
     sent = known = 0
     prompts = [(call, "\n".join(map(_text, call.messages)).encode()) for call in calls]

@@ -81,7 +81,6 @@ class Viewer:
         writer.close()
 
     def events(self) -> list[tuple[float, dict[str, Any]]]:
-        """Return the events with arrival times."""
         found: list[tuple[float, dict[str, Any]]] = []
         rest = b""
         for at, part in self.parts:

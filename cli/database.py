@@ -1,5 +1,3 @@
-"""Opens the database for a command."""
-
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -58,7 +56,7 @@ def is_empty() -> bool:
 
 
 def past(protocol: str) -> list[PastDebate]:
-    """Return the costs and times of past debates, without creating a database."""
+    """Return past debates; unlike `records`, do not create a database."""
     if is_empty():
         return []
     with records() as opened:
@@ -78,7 +76,7 @@ def existing(reference: str) -> Iterator[tuple[Repository, StoredDebate]]:
 
 
 def adopt_if_any(opened: Repository) -> None:
-    """Make debates of threads that other programs ran on this database."""
+    """Create records for threads that other programs ran on this database."""
     threads = opened.threads.unread()
     if threads:
         from contend.debates.adoption import adopt_threads  # slow to import, and rarely needed

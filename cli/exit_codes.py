@@ -1,5 +1,3 @@
-"""The exit codes of the `contend` command."""
-
 OK = 0
 FAILED = 1
 BAD_INPUT = 2

@@ -48,7 +48,7 @@ _ADVICE = {
         ("--api-key", "--key", "--token"),
         "Store a key with: contend keys set OPENAI_API_KEY",
     ),
-    "--judge": "Name its model with --set judge_model=PROVIDER:NAME.",
+    "--judge": "Choose the judge's model with --set judge_model=PROVIDER:NAME.",
     "--timeout": "Set it with --set total_timeout=600, in seconds.",
     **dict.fromkeys(("--language", "--lang"), "The models answer in the language of the question."),
     **dict.fromkeys(("--no-color", "--no-colour"), "Set the variable NO_COLOR=1 instead."),

@@ -1,4 +1,4 @@
-"""Delays imports that large packages make for parts of them that no command may use."""
+"""Delays the import of large packages until one of their names is used."""
 
 import sys
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from threading import RLock
 from types import ModuleType
 from typing import Any
 
-# Importing any module of these would import all of them, hundreds altogether.
+# Importing any of these packages would import hundreds of modules.
 _PACKAGES = frozenset(
     {
         "langchain_openai",
@@ -25,7 +25,7 @@ _PACKAGES = frozenset(
 
 
 def delay_imports() -> None:
-    """Run a package's own code when one of its names is used, not when it is imported."""
+    """Run a package's code when one of its names is first used, not when it is imported."""
     sys.meta_path.insert(0, _Finder())
 
 

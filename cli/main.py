@@ -1,5 +1,3 @@
-"""The `contend` command."""
-
 import gc
 import os
 import sys

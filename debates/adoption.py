@@ -1,4 +1,4 @@
-"""Makes debates of threads that other programs ran on our database, or copied in it."""
+"""Creates debate records for threads that other programs ran or copied in our database."""
 
 import asyncio
 import logging
@@ -31,7 +31,7 @@ async def adopt_new_threads(records: Repository) -> None:
 
 
 async def adopt_threads(records: Repository, threads: Sequence[UnreadThread]) -> None:
-    """Write the records of these threads as their checkpoints are now."""
+    """Write a record of each thread's current state; log and skip unreadable threads."""
     async with checkpointer() as saver:
         for each in threads:
             try:
@@ -45,7 +45,7 @@ async def _adopt_thread(records: Repository, graph: Graph, thread: UnreadThread)
     begun = (await read_history(graph, thread.id))[0].at
     snapshot = await graph.aget_state(_config(thread.id))
     state = _with_settings(thread.protocol, cast("DebateState", snapshot.values))
-    if "retrieval" not in state:  # it waits for what a debate needs to begin
+    if "retrieval" not in state:  # the debate has not begun
         return
     about = records, thread.protocol, thread.id, state, thread.ran_on
     await asyncio.to_thread(adopt, *about)
@@ -55,7 +55,7 @@ async def _adopt_thread(records: Repository, graph: Graph, thread: UnreadThread)
 
 
 def _with_settings(protocol: str, state: DebateState) -> DebateState:
-    """Return the state with settings, which earlier releases did not store in it."""
+    """Rebuild the settings if an earlier release did not store them in the state."""
     if state.get("settings"):
         return state
     models = {seat.id: seat.model for seat in state["seats"]}
@@ -66,7 +66,7 @@ def _with_settings(protocol: str, state: DebateState) -> DebateState:
 def _status(snapshot: StateSnapshot) -> Status:
     if not snapshot.next:
         return "done"
-    # Stored as running, and shown as interrupted unless a process holds the lease.
+    # Shown as interrupted unless a process holds the lease.
     return "paused" if snapshot.interrupts else "running"
 
 
@@ -77,7 +77,7 @@ def adopt(
     state: DebateState,
     where: str,
 ) -> StoredDebate:
-    """Make a thread a debate that the other front ends list, show, export and resume."""
+    """Create a thread's debate record, so that every front end can list and resume it."""
     settings = {**state["settings"], RAN_ON: where}
     is_demo = is_demonstration(state["seats"])
     with suppress(DebateExists):  # another process has just adopted it

@@ -1,5 +1,3 @@
-"""Reads and stores files given with a question: documents, which are evidence, and images."""
-
 import asyncio
 import shutil
 from collections.abc import Mapping, Sequence
@@ -23,7 +21,7 @@ from contend.retrieval.documents import (
 from contend.retrieval.images import MAX_IMAGES, Picture, load_images, read_images, save_images
 from contend.retrieval.passages import open_passages
 
-# Paths by seat; those under None are for all seats.
+# Paths by seat; the key None stands for all seats.
 Given = Mapping[str | None, Sequence[Path]]
 Brought = TypeVar("Brought", Document, Image)
 
@@ -104,7 +102,7 @@ async def keep_attachments(
     embedding_model: str,
     on_progress: Progress,
 ) -> str:
-    """Store the files and return a notice; refuse documents that cannot be indexed."""
+    """Store the files and return any notice; refuse documents that cannot be indexed."""
     notice = ""
     if attachments.loaded:
         embedder = Embedder(embedding_model, settings)

@@ -1,4 +1,4 @@
-"""Debates many questions, several in parallel, and continues interrupted batches."""
+"""Runs debates on many questions in parallel, and continues interrupted batches."""
 
 import asyncio
 import json
@@ -64,7 +64,7 @@ class CheckedQuestion:
 
 @dataclass(frozen=True)
 class BatchJob:
-    """An unfinished debate, which is new or was paused, failed or interrupted."""
+    """A debate to start if `prepared` is set, and to continue otherwise."""
 
     debate_id: str
     prepared: prepare.PreparedDebate | None = None
@@ -78,7 +78,7 @@ def check_questions(
     source: str,
     environ: Mapping[str, str],
 ) -> tuple[list[CheckedQuestion], list[str]]:
-    """Check everything that needs no model; name the row in each error."""
+    """Check everything that can be checked without a model; errors name the row."""
     known: dict[str, DebateSettings] = {}
     checked, notices = [], []
     for each in questions:
@@ -222,7 +222,7 @@ class Batch:
     async def _run(
         self, debate: StoredDebate, control: RunControl, settings: DebateSettings | None
     ) -> None:
-        # A task of its own: it is cancelled if another process takes over the debate.
+        # A separate task, because it is cancelled if another process takes over the debate.
         given = self._records, debate, lambda _: None, control
         running = asyncio.create_task(run_debate(*given, settings=settings))
         try:

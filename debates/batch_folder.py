@@ -1,5 +1,3 @@
-"""Stores the results of a batch, and the debate of each question, in an output folder."""
-
 import csv
 import io
 import json

@@ -1,5 +1,3 @@
-"""Reads the questions for a batch from a CSV, JSON Lines or text file."""
-
 import csv
 import io
 import json
@@ -21,7 +19,7 @@ _QUESTION, _OUTCOMES, _DUE = "question", "outcomes", "due"
 
 @dataclass(frozen=True)
 class BatchQuestion:
-    """A question from the file; `settings` holds all columns without a field here."""
+    """A question from the file; `settings` holds the columns that have no field here."""
 
     where: str
     question: str
@@ -36,7 +34,7 @@ class BatchQuestion:
 
 
 def read_questions(path: Path) -> list[BatchQuestion]:
-    """Read every question; for invalid questions, raise a BadInput that names the rows."""
+    """Read all questions; raise a BadInput that names the row of an invalid one."""
     read = _READERS.get(path.suffix.lower())
     if read is None:
         raise BadInput(

@@ -1,4 +1,4 @@
-"""Writes finished debates and recorded calls to cassettes, and reruns them without a model."""
+"""Writes and reads cassettes: finished debates that can be rerun without a model."""
 
 import hashlib
 import json
@@ -34,8 +34,6 @@ class _TapedCall(BaseModel):
 
 
 class Cassette(BaseModel):
-    """A finished debate, its events and its recorded calls."""
-
     debate: StoredDebate
     events: list[Event]
     calls: list[_TapedCall]
@@ -46,7 +44,7 @@ class Cassette(BaseModel):
 
 
 def to_cassette(records: Repository, debate: StoredDebate) -> str:
-    """Return a finished debate as a cassette, without keys and files."""
+    """Return a finished debate as a cassette, without API keys and files."""
     calls = records.recordings.read(debate.id)
     _check_exportable(records, debate, has_calls=bool(calls))
     settings = _without_machine(debate.settings)

@@ -1,4 +1,4 @@
-"""Finds threads that other programs ran or copied, by their rows in the checkpoint tables."""
+"""Finds threads that other programs ran or copied, using the checkpoint tables."""
 
 import json
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ _LEASE = (debates.c.lease_owner, debates.c.lease_holder, debates.c.lease_until)
 _LONGEST_ID = 36
 _FIRST_STEP_WITH_SEATS = 1
 
-# Jumps from one thread to the next, because reading every checkpoint takes long.
+# Skips from one thread to the next, because reading every checkpoint is slow.
 _WITHOUT_RECORD = sa.text(
     "WITH RECURSIVE threads(id) AS ("
     " SELECT min(thread_id) FROM checkpoints"
@@ -40,7 +40,7 @@ _WITHOUT_RECORD = sa.text(
 
 @dataclass(frozen=True)
 class UnreadThread:
-    """A thread whose newest checkpoint is not in any record."""
+    """A thread that has no debate record, or whose record is older than its checkpoints."""
 
     id: str
     protocol: str
@@ -56,10 +56,10 @@ class CheckpointThreads:
         self._engine = engine
 
     def unread(self) -> list[UnreadThread]:
-        """Return other programs' threads that have no record, or went on since it was written."""
+        """Return other programs' threads that have no record or have changed since."""
         try:
             return self._find_unread()
-        except sa.exc.DatabaseError:  # a command that needs the damaged part reports it
+        except sa.exc.DatabaseError:  # a command that needs the damaged data reports it
             return []
 
     def _find_unread(self) -> list[UnreadThread]:
@@ -77,7 +77,7 @@ class CheckpointThreads:
             return connection.execute(first).scalar()
 
     def find_original(self, thread: str) -> tuple[str, frozenset[str]] | None:
-        """Return the debate that a thread is a copy of, and the checkpoints they share."""
+        """Return the debate that a thread was copied from, and the checkpoints they share."""
         first = self.first_checkpoint(thread)
         copied = sa.and_(_rows.checkpoint_id == first, _rows.thread_id != thread)
         others = sa.select(debates.c.id).where(debates.c.id.in_(_threads_with(copied)))
@@ -85,15 +85,15 @@ class CheckpointThreads:
             ids = connection.execute(others.order_by(debates.c.created_at)).scalars().all()
             mine = _ids(connection, thread)
             shared = {each: mine & _ids(connection, each) for each in ids}
-        # A copy of a copy shares most with the thread that it was made from.
+        # A copy shares the most checkpoints with the thread it was made from.
         nearest = max(shared, key=lambda each: len(shared[each]), default=None)
         return (nearest, shared[nearest]) if nearest else None
 
     def write_record(
         self, thread: UnreadThread, begun: datetime, status: Status, state: DebateState
     ) -> None:
-        """Write what another program has done, unless a process of ours holds the lease."""
-        # Without taking the lease, which would refuse a server that begins to run the thread.
+        """Update a thread's record, unless one of our processes holds the lease."""
+        # Do not take the lease: a server that starts to run the thread would be refused.
         mine = debates.c.id == thread.id
         values = {
             "status": status,
@@ -136,7 +136,7 @@ def _seen_checkpoints(connection: sa.Connection) -> dict[str, str]:
 
 
 def _newest(connection: sa.Connection, thread: str) -> UnreadThread | None:
-    """Return a thread at its newest checkpoint, if a server runs it as a debate with seats."""
+    """Return the thread if a server runs it as a debate with seats, or else None."""
     newest = sa.select(_rows.checkpoint_id, _rows.metadata).where(_is_of(thread))
     row = connection.execute(newest.order_by(_rows.checkpoint_id.desc()).limit(1)).first()
     if row is None:

@@ -1,5 +1,3 @@
-"""Compares two debates: the shared part, the point where they diverge, and the endings."""
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

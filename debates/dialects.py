@@ -1,4 +1,4 @@
-"""Builds inserts that SQLite and PostgreSQL write in their own ways."""
+"""Builds INSERT ... ON CONFLICT statements for SQLite and PostgreSQL."""
 
 from importlib import import_module
 from typing import Any
@@ -7,5 +7,5 @@ import sqlalchemy as sa
 
 
 def insert(dialect: str, table: sa.Table) -> Any:
-    """Return an insert with `on_conflict`; the other dialect is never imported, as it is slow."""
+    """Return an insert with `on_conflict`; import only this dialect, because imports are slow."""
     return import_module(f"sqlalchemy.dialects.{dialect}").insert(table)

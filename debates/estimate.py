@@ -1,5 +1,3 @@
-"""Estimates the calls, tokens and cost of a debate before it starts."""
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -16,10 +14,10 @@ from contend.models.tokens import estimate_tokens
 from contend.nodes.budget import calls_after
 from contend.nodes.timing import spoken_by_models
 
-# Typical token counts of a prompt's instructions, a short turn, and a long turn.
+# Typical token counts of a prompt's instructions, and of turns.
 _INSTRUCTIONS = 900
 _SHORT_TURN, _USUAL_TURN, _LONG_TURN = 250, 450, 700
-# Later prompts contain at most about this many whole earlier turns.
+# A prompt contains at most about this many earlier turns in full.
 _TURNS_SHOWN = 8
 
 Range = tuple[float, float]
@@ -80,7 +78,7 @@ def _calls(
     settings: DebateSettings, people: Sequence[Seat], state: DebateState, made: int
 ) -> tuple[int, int]:
     least = 0 if people else 1
-    if state.get("stop"):  # only the end of the debate is left
+    if state.get("stop"):  # only the calls after the rounds are left
         calls = calls_after(state, settings, "")
         left = max(sum(not call.seat.is_human for call in calls), least)
         return left, left

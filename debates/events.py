@@ -1,4 +1,4 @@
-"""Adds a number and a time to each event for viewers."""
+"""Adds numbers and timestamps to a debate's events."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime

@@ -19,7 +19,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class SharedPart:
-    """The part of a debate that a fork shares with the parent."""
+    """The part of a debate that a fork shares with its parent."""
 
     origin: Origin
     events: list[StoredEvent]
@@ -27,7 +27,7 @@ class SharedPart:
 
 @dataclass(frozen=True)
 class Family:
-    """A debate with all direct and indirect forks."""
+    """The first debate of a family, and the origins of all its forks, direct and indirect."""
 
     eldest: str
     origins: dict[str, Origin]

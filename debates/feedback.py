@@ -25,7 +25,7 @@ def send_auto_score(debate_id: str, state: DebateState) -> None:
 
 
 def _send(debate_id: str, name: str, score: float) -> None:
-    """Send a score of 0 to 1 for the trace, whose id is the debate's; log any problem."""
+    """Scale the score to 0 to 1 and send it for the trace, whose id is the debate's."""
     if not any(os.environ.get(each) for each in _SWITCHES):
         return
     from langsmith.run_trees import get_cached_client  # slow to import
@@ -39,6 +39,6 @@ def _send(debate_id: str, name: str, score: float) -> None:
         about = {"trace_id": trace, "session_id": project}
         client.create_feedback(trace, name, score=score / _BEST, **about)
         client.flush()
-    except Exception as error:  # noqa: BLE001 - a rating counts without LangSmith too
+    except Exception as error:  # noqa: BLE001 - the rating is stored even without LangSmith
         why = scrub(f"{type(error).__name__}: {error}")
         _log.warning("LangSmith did not take the %s of debate %s: %s", name, debate_id, why)

@@ -16,8 +16,7 @@ _CHANGED = {
 
 
 def fingerprint_of(settings: DebateSettings) -> dict[str, str]:
-    """Return hashes of the prompts and the settings."""
-    # A person may change the budget, which is no part of what a speaker is sent.
+    # The budget may change, because no prompt contains it.
     values = settings.model_dump(mode="json") | {"budget": None, "max_cost": None}
     chosen = json.dumps(values, sort_keys=True)
     return {"prompts": prompts.digest(settings.protocol, "shared"), "settings": _hash(chosen)}

@@ -1,4 +1,4 @@
-"""Forks a debate: starts a new debate from a point in an existing debate."""
+"""Starts a new debate from a point in an existing debate."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -81,8 +81,6 @@ Place = ForkPoint | AfterTurn | Edit | FollowUp
 
 @dataclass(frozen=True)
 class _Start:
-    """The step, state and events at the beginning of a fork."""
-
     step: HistoryStep
     state: DebateState
     shared_until: datetime
@@ -101,7 +99,6 @@ async def fork_debate(
     *,
     fetch: bool = True,
 ) -> StoredDebate:
-    """Create a debate that continues from a checkpoint of the parent."""
     if parent.status == "running":
         raise BadInput(f"Debate {parent.id[:8]} is running. Pause it first, or wait for its end.")
     if isinstance(where, FollowUp):
@@ -165,7 +162,7 @@ def _another_round(parent: StoredDebate) -> dict[str, Any]:
 
 
 def _follow_up(steps: Sequence[HistoryStep], settings: DebateSettings) -> _Start:
-    """Start at the end of the rounds, without the decision to stop."""
+    """Start after the last round, without the decision to stop."""
     ended = next((step for step in steps if "stop" in step.state), None)
     if ended is None:
         raise BadInput("The checkpoints of this debate do not say where its rounds ended.")
@@ -175,7 +172,7 @@ def _follow_up(steps: Sequence[HistoryStep], settings: DebateSettings) -> _Start
 
 
 def _stored_in(state: DebateState, settings: DebateSettings) -> DebateState:
-    """Return the settings in place of the parent's, if its state has any."""
+    """Return the new settings for the state, or nothing if the state holds no settings."""
     return {"settings": settings.model_dump(mode="json")} if state.get("settings") else {}
 
 
@@ -203,7 +200,7 @@ def _write(
 def _shared_events(
     parent_id: str, stored: Sequence[StoredEvent], start: _Start, first: NodeEvent, fork_id: str
 ) -> list[StoredEvent]:
-    """Return the fork's first events, with the times of shared events shifted to end now."""
+    """Return the fork's first events; shift the times of shared events so that they end now."""
     events = [(each.source or EventSource(parent_id, each.seq), each.as_event()) for each in stored]
     shared = [
         (source, event)
@@ -242,7 +239,7 @@ def _ends_rounds(event: Event) -> bool:
 async def run_again(
     records: Repository, parent: StoredDebate, point: ForkPoint, reporter: Reporter | None = None
 ) -> StoredDebate:
-    """Rerun a debate as a new one, with recorded calls up to a point."""
+    """Rerun a debate as a new one that reuses the recorded calls up to a point."""
     if not await asyncio.to_thread(records.recordings.read, parent.id):
         raise BadInput(f"Debate {parent.id[:8]} has no recording that could be reused.")
     if await asyncio.to_thread(records.origin, parent.id):
@@ -308,7 +305,7 @@ async def _seats(
     chosen = (await choose_seats(settings)).seats
     if {seat.id for seat in chosen} != {seat.id for seat in seats}:
         raise BadInput("A fork cannot add or remove seats; it can only change their models.")
-    # Positions that a moderator found are not in the settings.
+    # Positions that a moderator proposed are not in the settings.
     position = {seat.id: seat.position for seat in seats}
     return [each.model_copy(update={"position": position[each.id]}) for each in chosen]
 

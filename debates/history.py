@@ -82,7 +82,7 @@ async def opened_graph(debate: StoredDebate) -> AsyncIterator[Graph]:
 
 
 async def write_state(graph: Graph, config: Any, state: DebateState, as_node: str) -> None:
-    """Write a state as if a node had, without the lease that the edit of a client takes."""
+    """Write a state as if the node had returned it; unlike a client's edit, take no lease."""
     with using_tape(Tape()):
         await graph.aupdate_state(config, state, as_node=as_node)
 
@@ -106,7 +106,7 @@ async def read_history(
 
 
 async def node_steps(records: Repository, debate: StoredDebate) -> list[HistoryStep]:
-    """Return the steps in which a node ran, oldest first."""
+    """Return the steps in which a node ran or a client edited the state, oldest first."""
     origin = await asyncio.to_thread(records.origin, debate.id)
     async with opened_graph(debate) as graph:
         steps = await read_history(graph, debate.id, origin)

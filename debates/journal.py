@@ -33,7 +33,7 @@ GROUP_SECONDS = 0.033
 # Viewers that lost their connection reconnect sooner than this; later ones need only whole turns.
 _CHUNKS_KEPT = timedelta(hours=1)
 
-# The leases that are still held, locked. Built once, because every group of events needs it.
+# Locks the leases that are still held. Built once, because every group of events needs it.
 _HELD = (
     sa.select(debates.c.lease_owner)
     .where(debates.c.id.in_(sa.bindparam("ids", expanding=True)))
@@ -48,13 +48,11 @@ _log = logging.getLogger("contend.debates")
 @dataclass(frozen=True)
 class Group:
     stored: list[StoredEvent]
-    previous: int | None  # the last event that this process stored before them
+    previous: int | None  # the last event that this process stored before these
 
 
 @dataclass(frozen=True)
 class Update:
-    """The new events of a debate, and its status."""
-
     stored: list[StoredEvent]
     status: str
 

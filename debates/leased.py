@@ -1,5 +1,3 @@
-"""Holds the lease of a debate while it runs."""
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress

@@ -22,7 +22,7 @@ LEASE = timedelta(seconds=30)
 
 
 class LeaseLost(Exception):
-    """Raised if another process took over the debate, so that this process stops writing."""
+    """Raised if another process took over the debate; this process must stop writing."""
 
     def __init__(self, debate_id: str) -> None:
         super().__init__(f"Another process has taken over debate {debate_id}.")
@@ -73,7 +73,7 @@ class Lease:
             raise BadInput(f"Debate {self.debate_id} is being run by another process ({holder}).")
 
     def renew(self) -> bool:
-        """Renew the lease; return False for a lost lease, but True after a database error."""
+        """Renew the lease; return False if it is lost, but True on a database error."""
         try:
             with write(self._engine) as connection:
                 return self._set(connection, lease_until=written(_clock(connection) + LEASE))
@@ -102,7 +102,6 @@ def read_lease(connection: sa.Connection, debate_id: str) -> Any:
 
 
 def is_held_by(connection: sa.Connection, debate_id: str, owner: str) -> bool:
-    """Return whether this owner's lease on the debate is valid."""
     row = read_lease(connection, debate_id)
     return row is not None and row.lease_owner == owner and is_held(connection, row)
 
@@ -139,7 +138,7 @@ def _machine() -> str:
 
 
 def _clock(connection: sa.Connection) -> datetime:
-    """Return PostgreSQL's time, so that all machines agree; for SQLite, return the local time."""
+    """Return PostgreSQL's time, so that all machines agree; with SQLite, the local time."""
     if connection.dialect.name == "sqlite":
         return datetime.now(UTC)
     now: datetime = connection.execute(sa.select(sa.func.clock_timestamp())).scalar_one()

@@ -1,4 +1,4 @@
-"""Lists debates page by page, loading only the listed facts."""
+"""Lists debates page by page, loading only what the list shows."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -28,7 +28,7 @@ class Filter:
     before: tuple[str, str] | None = None
     """The creation time and id of the last debate on the previous page."""
     ours: tuple[str, ...] = ()
-    """The ids of debates in this process; some debates may not have a lease yet."""
+    """The ids of debates that this process runs; some may not have a lease yet."""
 
 
 @dataclass(frozen=True)

@@ -202,7 +202,7 @@ class _Channel:
         return None if self._is_over(after) else await self._read(after, viewing, is_first=is_first)
 
     async def _read(self, after: int, viewing: Viewing, *, is_first: bool = False) -> EventPage:
-        # Only a read from the database leaves out the chunks of turns that have finished since.
+        # Only a database read leaves out the chunks of turns that have finished by now.
         known = None
         if not (is_first and viewing.open_chunks_only):
             known = self._recent_for(viewing).after(after)
@@ -214,7 +214,6 @@ class _Channel:
         return await asyncio.to_thread(self._read_stored, after, viewing)
 
     async def wait(self, after: int, viewing: Viewing) -> bool:
-        """Wait for an event after the given number; return False on a timeout."""
         if self._is_over(after):
             return True
         return await self._recent_for(viewing).wait(after, viewing.idle_seconds)

@@ -1,5 +1,3 @@
-"""Loads debates from the database, and finds damaged debates."""
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,6 +99,6 @@ def read_row(connection: sa.Connection, row: Any, turns: list[Turn]) -> StoredDe
 
 
 def read_status(connection: sa.Connection, row: Any) -> str:
-    """Return the status, which is `interrupted` if a running debate has lost its process."""
+    """Return the status; a running debate that no process holds is `interrupted`."""
     is_abandoned = row.status == "running" and not is_held(connection, row)
     return "interrupted" if is_abandoned else str(row.status)

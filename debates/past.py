@@ -1,5 +1,3 @@
-"""Reads the costs of past debates, used to estimate the next debate."""
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +25,7 @@ def read_past(connection: sa.Connection, protocol: str) -> list[PastDebate]:
     query = sa.select(usage, seats, debates.c.settings)
     query = query.where(debates.c.protocol == protocol, debates.c.status == "done")
     rows = connection.execute(query.order_by(debates.c.created_at.desc()).limit(_MOST)).all()
-    # One that reused calls did not pay for them.
+    # Debates that reused recorded calls did not pay for them.
     whole = (row for row in rows if REUSED_TURNS not in row.settings)
     return [_past(row.usage, row.seats) for row in whole if _is_known(row.usage)]
 

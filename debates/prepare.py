@@ -44,7 +44,7 @@ class Reporter:
     """Receives progress and notes during preparation, and ignores both unless overridden."""
 
     def note(self, text: str) -> None:
-        """Report an unexpected finding as a sentence."""
+        """Report something unexpected, as a full sentence."""
 
     def fetching(self, weights: Weights) -> AbstractContextManager[Progress]:  # noqa: ARG002
         """Report the download of a model file while the context is open."""

@@ -48,7 +48,7 @@ def find_preset(name: str) -> Preset:
 
 
 def usable_presets() -> list[Preset]:
-    """Return all presets, without those whose files cannot be read."""
+    """Return all presets except those whose files cannot be read."""
     found = []
     for name in preset_names():
         with suppress(BadInput):

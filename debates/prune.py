@@ -1,5 +1,3 @@
-"""Deletes debates with their checkpoints, recorded calls and files."""
-
 import re
 import shutil
 from collections.abc import Sequence

@@ -1,5 +1,3 @@
-"""Defines a stored debate and its record."""
-
 from functools import cache
 from typing import Any, cast
 
@@ -18,8 +16,8 @@ from contend.nodes.record import read_record
 # Internal settings of debates that use a recording.
 FROM_CASSETTE = "from_cassette"
 REUSED_TURNS = "reused_turns"
-RAN_ON = "ran_on"  # the server that ran it, unless we did
-SERVER = "server"  # the addresses of the server on which it continues, unless we continue it
+RAN_ON = "ran_on"  # the LangGraph server that started the debate, if any
+SERVER = "server"  # the addresses of the LangGraph server that continues the debate, if any
 
 
 _COLUMNS = {"turns", "settings", "protocol"}
@@ -130,7 +128,7 @@ class StoredDebate(BaseModel):
 
 
 def dump_state(state: DebateState) -> dict[str, Any]:
-    """Return the state as JSON, without what is stored beside it: turns, settings, protocol."""
+    """Return the state as JSON, without the parts stored elsewhere: turns, settings, protocol."""
     kept = {key: value for key, value in state.items() if key not in _COLUMNS}
     return cast(
         "dict[str, Any]", _state_adapter().dump_python(cast("DebateState", kept), mode="json")

@@ -1,5 +1,3 @@
-"""Stores recorded model calls in the database."""
-
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
@@ -29,7 +27,7 @@ class Recordings:
         self._engine = engine
 
     def add(self, debate_id: str, key: "CallKey", call: "RecordedCall") -> None:
-        """Store a call; if a crash caused a repetition, replace the earlier recording."""
+        """Store a call; a call repeated after a crash replaces the earlier recording."""
         text = call.model_dump_json(exclude_defaults=True)
         row = insert(self._engine.dialect.name, calls).values(
             debate_id=debate_id, **key._asdict(), call=text

@@ -41,7 +41,7 @@ def join_remarks(earlier: Remark, later: Remark) -> Remark:
 
 
 def refuse_unseen(remark: Remark, snapshot: StateSnapshot) -> None:
-    """Refuse a comment that no speaker would see, and refuse `finish` after the rounds are over."""
+    """Refuse a comment that no speaker would see, and refuse `finish` after the last round."""
     if remark.finish and (not snapshot.next or snapshot.values.get("stop")):
         over = "The rounds are over" if snapshot.created_at else "The debate has not begun"
         raise BadInput(f"{over}. Resume the debate without --finish.")

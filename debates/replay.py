@@ -43,7 +43,7 @@ _NOT_COMPARED = {"trace"}
 
 @dataclass(frozen=True)
 class Difference:
-    """A step with different results in the recording and in the current code."""
+    """A step whose results differ between the recording and the current code."""
 
     round: int | None
     nodes: tuple[str, ...]

@@ -135,7 +135,7 @@ class Repository:
         settings: dict[str, Any] | None = None,
     ) -> None:
         """Save the debate, its turns and events; raise LeaseLost if another process took over."""
-        turns, stored = state.get("turns", []), dump_state(state)  # not in the transaction
+        turns, stored = state.get("turns", []), dump_state(state)  # before the transaction
         changed = {} if settings is None else {"settings": settings}
         with tables.write(self._engine) as connection:
             saved = connection.execute(
@@ -284,7 +284,6 @@ class Repository:
             return list(load_readable(connection, ids, report))
 
     def past(self, protocol: str) -> list[PastDebate]:
-        """Return the costs and times of a protocol's newest finished debates."""
         with self._engine.connect() as connection:
             return read_past(connection, protocol)
 

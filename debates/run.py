@@ -143,7 +143,7 @@ class _Run:
 
     async def go(self, remark: Remark) -> None:
         start_clock()
-        given = await self._input(remark)  # a comment refused here has changed nothing
+        given = await self._input(remark)  # first, so that a refused comment changes nothing
         await self._save("running")
         ledger = await open_ledger(self.records, self.debate.id, self.settings, self.state)
         try:
@@ -194,7 +194,7 @@ class _Run:
         self.watch(event)
 
     async def return_to_rating(self) -> None:
-        """Return to the step that wrote the answer, so that the judge comes next."""
+        """Move the graph back to the step that wrote the answer, so that the judge comes next."""
         snapshot = await self.graph.aget_state(self.config)
         if "final_answer" not in snapshot.values:
             raise BadInput(f"The checkpoints of debate {self.debate.id[:8]} are missing.")
@@ -203,14 +203,14 @@ class _Run:
     async def _input(self, remark: Remark) -> DebateState | Command[Any] | None:
         """Return the graph's input: the question, the answer to an interrupt, or an update."""
         snapshot = await self._snapshot()
-        if not snapshot.parent_config:  # its first run, whose trace has the debate's id
+        if not snapshot.parent_config:  # the first run's trace gets the debate's id
             self.config["run_id"] = UUID(self.debate.id)
         if not snapshot.interrupts:
             refuse_unseen(remark, snapshot)
         if not snapshot.created_at:
             await self._say_started()
             return {**self.state}
-        if self.debate.server and not self.debate.last_seq:  # its server has prepared it
+        if self.debate.server and not self.debate.last_seq:  # the server has prepared the debate
             await self._say_started()
             self.state = cast("DebateState", snapshot.values)
             self.announcer.pass_on(retrieval_event(self.state["retrieval"]))
@@ -341,7 +341,7 @@ class _Run:
         self._folder.write(FolderState(status, error, state))
 
     def _report_trouble(self) -> None:
-        """Report a folder that is not writable, but only once, and continue the debate."""
+        """Report an unwritable folder once; the debate continues."""
         if self._folder.trouble and not self._reported_trouble:
             self._reported_trouble = True
             what = {"what": "folder_incomplete", "seat": None, "restart": False}
@@ -352,7 +352,7 @@ class _Run:
                 self.state["trace"] = build_record(self.state, self.debate.id).as_json()
 
     async def _saved(self) -> None:
-        """Wait for the last write, and finish the write even if the run is cancelled."""
+        """Wait for the last write, which finishes even if the run is cancelled."""
         if self._saving:
             try:
                 await asyncio.shield(self._saving)

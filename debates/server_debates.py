@@ -1,4 +1,4 @@
-"""Begins debates on a LangGraph server, and keeps them as our own records."""
+"""Starts debates on a LangGraph server and stores our own records of them."""
 
 import asyncio
 from contextlib import suppress
@@ -16,7 +16,7 @@ from contend.graph.errors import BadInput
 from contend.graph.forecast_contract.request import DebateRequest
 from contend.graph.state import DebateState
 
-_FIRST = "retrieve"  # it chooses the seats, and refuses what cannot be debated
+_FIRST = "retrieve"  # this node chooses the seats and refuses unusable questions
 
 
 async def begin_on_server(
@@ -27,7 +27,7 @@ async def begin_on_server(
     debate_id: str,
     task_id: str | None = None,
 ) -> StoredDebate:
-    """Let the server check the question and choose the seats; nothing is stored if it refuses."""
+    """Let the server check the question and choose the seats; if it refuses, store nothing."""
     if draft.attachments.documents or draft.attachments.images:
         raise BadInput(
             "Documents and images are stored on this machine, where the server cannot read them."
@@ -74,7 +74,7 @@ async def _retrieve(
     given: dict[str, Any] = {"question": draft.question}
     if request:
         given["request"] = request.model_dump(mode="json")
-    # Only what was set here, so that the rest is chosen where the debate runs.
+    # Send only the settings that were set here; the server chooses the rest.
     context = draft.settings.model_dump(mode="json", exclude_unset=True)
     run = await graph.start({"input": given}, context, until=_FIRST)
     async for _ in graph.follow(run):
@@ -96,7 +96,7 @@ def _keep(
     task_id: str | None,
 ) -> StoredDebate:
     where = f"LangGraph server {address}"
-    # A server that uses our database may have adopted it already.
+    # A server that uses our database may have created the record already.
     found = adopt(records, protocol, debate_id, state, where)
     settings = {**found.settings, RAN_ON: where, SERVER: str(address)}
     records.change_settings(debate_id, settings)

@@ -1,4 +1,4 @@
-"""Runs a debate's graph on a LangGraph server, in place of the graph itself."""
+"""Runs a debate's graph on a LangGraph server instead of in this process."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
@@ -33,7 +33,7 @@ _INTERRUPTED = "__interrupt__"
 
 
 class FailedOnServer(ModelFailed):
-    """Raised if the run of a debate failed on its server, with the server's own words."""
+    """Raised if a debate failed on its server; the message is the server's."""
 
     def __init__(self, why: str) -> None:
         kind = BUDGET if OUT_OF_BUDGET in why else "server"
@@ -44,14 +44,14 @@ class FailedOnServer(ModelFailed):
 
 
 class _NothingPending:
-    """Answers for the server's saver, whose pending answers only the server knows."""
+    """Stands in for the checkpointer, because only the server knows the pending answers."""
 
     async def aget_tuple(self, _: Any) -> None:
         return None
 
 
 class ServerGraph:
-    """One debate on a server, with the methods of a graph that our runner needs."""
+    """A debate on a server, with the graph methods that our runner needs."""
 
     checkpointer = _NothingPending()
 
@@ -98,7 +98,7 @@ class ServerGraph:
         control: RunControl,
         **_: Any,
     ) -> AsyncGenerator[dict[str, Any]]:
-        """Continue the debate, or follow the run that continues it already."""
+        """Continue the debate, or follow a run that is already continuing it."""
         snapshot = await self.aget_state()
         running = await self._active_run()
         if running and given is not None:
@@ -121,7 +121,7 @@ class ServerGraph:
         recursion_limit: int | None = None,
         until: str | None = None,
     ) -> str:
-        """Start a run, which goes on when we do not; return its id."""
+        """Start a run and return its id; the run continues even if this process ends."""
         about = {RECORDED_BY: self._lease.owner} if self._lease else {}
         limit = {"recursion_limit": recursion_limit} if recursion_limit else {}
         run = await self._server.ask_patiently(
@@ -143,7 +143,7 @@ class ServerGraph:
     async def follow(
         self, run_id: str, control: RunControl | None = None, seen: int = 0
     ) -> AsyncGenerator[dict[str, Any]]:
-        """Yield the run's events and states; leave out the events before `seen` turns."""
+        """Yield the run's events and states; skip events until `seen` turns have been read."""
         is_caught_up, failure = not seen, ("", "")
         try:
             async for event, data in self._parts(run_id):
@@ -164,7 +164,7 @@ class ServerGraph:
         await self._raise_failure(run_id, *failure)
         snapshot = await self.aget_state()
         yield _values(snapshot.values, snapshot.interrupts)
-        # Without a reason to stop, somebody stopped the run on the server.
+        # A run that stopped early without our request was stopped on the server.
         if snapshot.next and not snapshot.interrupts and (self._lease or control):
             raise GraphDrained((control and control.drain_reason) or "stopped on the server")
 
@@ -174,7 +174,7 @@ class ServerGraph:
         return lease is not None and await asyncio.to_thread(lease.renew)
 
     async def _parts(self, run_id: str) -> AsyncIterator[tuple[str, Any]]:
-        """Yield the run's stream, and find it again if a worker or the network fails."""
+        """Yield the run's stream; reconnect if a worker or the network fails."""
         last: str | None = None
         while True:
             with suppress(TransportError, InternalServerError):
@@ -225,7 +225,7 @@ class ServerGraph:
 
 
 def read_state(values: Any) -> DebateState:
-    """Return a state that came as JSON as our own value objects."""
+    """Parse a state from JSON, ignoring unknown values."""
     known = {name: values[name] for name in values or () if name in DebateState.__annotations__}
     return _adapter().validate_python(known)
 
@@ -254,7 +254,7 @@ def _as_json(value: Any) -> Any:
 
 @asynccontextmanager
 async def graph_for(debate: StoredDebate, lease: Lease) -> AsyncIterator[Any]:
-    """Open the debate's graph where the debate runs: here or on its server."""
+    """Open the debate's graph, in this process or on the debate's server."""
     if debate.server is None:
         async with opened_graph(debate) as graph:
             yield graph

@@ -1,4 +1,4 @@
-"""Reaches a LangGraph server that runs debates for us, such as the workers of a cluster."""
+"""Connects to a LangGraph server that runs debates for us, such as a cluster's workers."""
 
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -25,7 +25,7 @@ from contend.models.failures import scrub
 Result = TypeVar("Result")
 
 _TOKEN_VARIABLE = "CONTEND_SERVICE_TOKEN"  # noqa: S105 - the variable's name, not a token
-# Longer than a worker needs to restart; the debate itself does not wait for us.
+# Longer than a worker takes to restart; the debate does not wait for us.
 _PATIENCE = 30.0
 _PAUSE = 0.5
 _TIMEOUT = (5.0, 60.0, 60.0, 5.0)  # to connect, read, write, and get a connection
@@ -33,11 +33,11 @@ _OUTAGES = (httpx.TransportError, InternalServerError)
 
 
 class ServerLost(Paused):
-    """Raised if no address of the server answers; the debate may go on there."""
+    """Raised if no address of the server answers; the debate may continue there."""
 
 
 class ServerAddress:
-    """The addresses of one server, separated by commas; any of them leads to all its debates."""
+    """The addresses of one server, comma-separated; each gives access to all its debates."""
 
     def __init__(self, text: str) -> None:
         self.all = [_checked(each) for each in text.split(",")]
@@ -58,7 +58,7 @@ def _checked(address: str) -> str:
 
 
 class ServerConnection:
-    """Asks one address of a server, and another if that one does not answer."""
+    """Sends requests to one address of a server, or to the next if that one does not answer."""
 
     def __init__(self, address: ServerAddress) -> None:
         self._address = address
@@ -80,7 +80,7 @@ class ServerConnection:
     async def ask(
         self, question: Callable[[LangGraphClient], Awaitable[Result]], *, patience: float = 0
     ) -> Result:
-        """Ask any address, repeatedly for some seconds; raise ServerLost if none answers."""
+        """Ask every address, and retry for `patience` seconds; raise ServerLost if none answers."""
         try:
             async for trial in AsyncRetrying(
                 retry=retry_if_exception_type(_OUTAGES),
@@ -116,7 +116,7 @@ class ServerConnection:
 
     def _refusal(self, refused: APIStatusError) -> str:
         if isinstance(refused, AuthenticationError | PermissionDeniedError):
-            return f"The server {self._address} wants a token: set {_TOKEN_VARIABLE} to the same."
+            return f"The server {self._address} needs a token. Set {_TOKEN_VARIABLE} to its token."
         return f"The server {self._address} refused: {scrub(refused.message)}"
 
     def _cannot(self, do: str, error: Exception) -> str:
@@ -124,7 +124,7 @@ class ServerConnection:
         return f"The server {self._address} cannot {do}: {why}"
 
     async def check(self, protocol: str) -> None:
-        """Raise BadInput unless the server answers, lets us in and has the protocol's graph."""
+        """Raise BadInput unless the server answers, accepts our token and has the graph."""
         try:
             found = await self.ask(
                 lambda client: client.assistants.search(graph_id=protocol, limit=1)

@@ -1,5 +1,3 @@
-"""Reads YAML files with settings."""
-
 from pathlib import Path
 from typing import Any
 

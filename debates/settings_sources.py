@@ -73,8 +73,6 @@ _SEAT_WORDS = {
 
 @dataclass(frozen=True)
 class Given:
-    """A value and its source."""
-
     value: Any
     source: str
 
@@ -128,13 +126,12 @@ def settings_from(
 
 
 def settings_of_preset(preset: Preset) -> dict[str, Any]:
-    """Return only a preset's settings for the preset's own protocol, as JSON."""
+    """Return a preset's settings for its own protocol as JSON, without defaults."""
     chosen = settings_from(preset.protocol, {}, "", preset)
     return chosen.model_dump(mode="json", exclude_unset=True)
 
 
 def change_settings(settings: DebateSettings, changes: Mapping[str, Given]) -> DebateSettings:
-    """Return stored settings, with some values replaced by options."""
     schema = type(settings)
     stored = {name: Given(value, "stored") for name, value in settings.model_dump().items()}
     return _validated(schema, stored | _from_flags(schema, changes))
@@ -203,7 +200,7 @@ def _schema(protocol: str) -> type[DebateSettings]:
 def _from_environment(
     schema: type[DebateSettings], environ: Mapping[str, str]
 ) -> tuple[dict[str, Given], list[str]]:
-    """Read the variables; report variables that match no setting, without refusing them."""
+    """Read CONTEND_* variables; return a notice for each that is not a setting."""
     given: dict[str, Given] = {}
     notices = []
     for variable in sorted(environ):
@@ -222,7 +219,6 @@ def _from_environment(
 
 
 def setting_variables(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that are a setting of some protocol."""
     known = {f"{PREFIX}{name}".upper() for each in SETTINGS.values() for name in each.model_fields}
     return {name: environ[name] for name in sorted(environ) if name in known}
 

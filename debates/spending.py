@@ -33,7 +33,7 @@ class Spending:
         self._engine = engine
 
     def put(self, debate_id: str, entry: str, amount: "Amount") -> None:
-        """Store the maximum cost of a call, or the actual cost if available."""
+        """Store the maximum cost of a call, or the actual cost once it is known."""
         values = {"tokens": round(amount.tokens), "cost": amount.cost}
         row = insert(self._engine.dialect.name, spending).values(
             debate_id=debate_id, entry=entry, **values
@@ -61,7 +61,7 @@ def spent_by(
 
     stored = records.spending.total(debate_id)
     recorded = _recorded(records.recordings.read(debate_id).values(), settings)
-    # A LangGraph server stores and records no call, but the turns in the state have their usage.
+    # A LangGraph server stores and records no calls, but the turns in the state have usage.
     known = [stored, recorded, used_by(state, settings)]
     return Amount(max(each.tokens for each in known), max(each.cost for each in known))
 
@@ -89,7 +89,7 @@ def _count_earlier_calls(
     spent = spent_by(records, debate_id, settings, state)
     missing = spent - records.spending.total(debate_id)
     if missing.tokens or missing.cost:
-        # An entry of its own, because earlier openings may have found calls too.
+        # A separate entry, because an earlier run may have added one too.
         records.spending.put(debate_id, uuid4().hex, missing)
     return spent
 

@@ -1,4 +1,4 @@
-"""Events in the database; an event shared by a fork and its parent is stored once."""
+"""Stores events; an event that a fork shares with its parent is stored once."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ _OWN = ("debate_id", "seq", "ts")
 
 
 class EventSource(NamedTuple):
-    """Names the event that holds a shared event's content."""
+    """The event that holds a shared event's content."""
 
     debate_id: str
     seq: int
@@ -78,14 +78,14 @@ def newest_event(connection: sa.Connection, debate_id: str) -> StoredEvent | Non
 
 
 def insert_events(connection: sa.Connection, stored: Mapping[str, Sequence[StoredEvent]]) -> None:
-    """Store events by debate id, except those already stored."""
+    """Store each debate's events, except those already stored."""
     rows = [_row(debate_id, each) for debate_id in stored for each in stored[debate_id]]
     if rows:
         connection.execute(_insert(connection.dialect.name), rows)
 
 
 def lock_sources(connection: sa.Connection, stored: Iterable[StoredEvent]) -> None:
-    """Keep the debates that hold the shared content from being deleted."""
+    """Lock the debates that hold the shared content, so that none of them is deleted."""
     ids = {each.source.debate_id for each in stored if each.source}
     query = sa.select(debates.c.id).where(debates.c.id.in_(ids)).order_by(debates.c.id)
     if ids - set(connection.execute(query.with_for_update(read=True)).scalars()):

@@ -1,5 +1,3 @@
-"""Writes the turns of a debate to the database, one row each."""
-
 from collections.abc import Sequence
 
 import sqlalchemy as sa

@@ -1,5 +1,3 @@
-"""Defines the database tables and connects to the database."""
-
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial

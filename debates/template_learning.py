@@ -1,4 +1,4 @@
-"""Has a model write a template from a highly rated debate."""
+"""Asks a model to write a reasoning template from a highly rated debate."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Threads that a LangGraph server runs: holds their leases, and keeps them as debates."""
+"""Keeps records and leases for threads that a LangGraph server runs."""
 
 import asyncio
 import logging
@@ -22,7 +22,7 @@ from contend.models.failures import scrub
 from contend.models.recording import is_taping
 from contend.nodes.own_settings import stored_settings
 
-# How often a worker looks whether the lease of a crashed worker has expired.
+# How often to check whether a crashed worker's lease has expired.
 _SECONDS_BETWEEN_TRIES = 1.0
 
 _log = logging.getLogger("contend.debates")
@@ -40,17 +40,17 @@ class _Run:
     is_copy: bool = False
     """Whether the thread had checkpoints before its first run, and may be a copy."""
     keeper: str | None = None
-    """The owner of the lease under which somebody else keeps the record, if anybody does."""
+    """The lease owner of the process that keeps the record, if another process does."""
     lease: Lease | None = None
     last_seq: int = 0
     settings: dict[str, Any] = field(default_factory=dict)
     """The settings in the record, some of which only the record has."""
     recorded: DebateState = field(default_factory=DebateState)
-    """The record's protocol and settings, as a state has them."""
+    """The record's protocol and settings, in the form of a state."""
 
 
 class ThreadRunner:
-    """Ensures that each thread has one runner at a time, and keeps its record."""
+    """Ensures that only one process runs a thread, and keeps the thread's record."""
 
     def __init__(self, records: Callable[[], Repository], where: str) -> None:
         self._records, self._where = records, where
@@ -84,7 +84,7 @@ class ThreadRunner:
                     await asyncio.shield(self._end(run, graph, thread, failure))
 
     async def keep(self, protocol: str, debate_id: str, state: DebateState) -> None:
-        """Keep the state; the first one with seats makes the thread a debate."""
+        """Save the state; the first state with seats creates the debate record."""
         run = self._runs.get(debate_id)
         if run and not run.keeper and state.get("settings") and state.get("retrieval"):
             await self._save(run, protocol, debate_id, state, Ending("running"))
@@ -94,7 +94,7 @@ class ThreadRunner:
         return run.recorded if run else {}
 
     async def _is_kept_elsewhere(self, run: _Run, thread: str, config: Any) -> bool:
-        """Return whether who asked for this run keeps its record in our database."""
+        """Return whether the requester of this run keeps the record in our database."""
         asker = config.get("metadata", {}).get(RECORDED_BY)
         if asker and await asyncio.to_thread(self._records().is_held_by, thread, asker):
             run.keeper = asker
@@ -136,7 +136,7 @@ class ThreadRunner:
         if run.keeper:
             if await asyncio.to_thread(self._records().is_held_by, thread, run.keeper):
                 return
-            run.keeper = None  # it is gone, and the record must be whole
+            run.keeper = None  # the requester is gone, so complete the record here
             await self._hold(run, await asyncio.to_thread(self._records().find, thread))
         snapshot = await graph.aget_state({"configurable": {"thread_id": thread}})
         state = snapshot.values
@@ -152,10 +152,10 @@ class ThreadRunner:
 
 @contextmanager
 def _reporting(thread: str) -> Iterator[None]:
-    """Log an error, because the run has failed already, and its own error is to be seen."""
+    """Log an error instead of raising it, so that the run's own error is seen."""
     try:
         yield
-    except Exception as error:  # noqa: BLE001 - whatever it is
+    except Exception as error:  # noqa: BLE001 - any error is only logged
         why = scrub(f"{type(error).__name__}: {error}")
         _log.error("The end of debate %s could not be stored: %s", thread, why)
 

@@ -1,5 +1,3 @@
-"""Waits for an event with a timeout."""
-
 import asyncio
 from contextlib import suppress
 

@@ -31,10 +31,9 @@ def find_redis() -> str:
 
 
 def find_python() -> str:
-    """Return a Python that can run Aegra."""
     names = [os.environ.get("PYTHON", ""), sys.executable, "python3.13", "python3.12"]
     for name in filter(shutil.which, names):
-        # The commands of pyenv run a version only if it is named.
+        # pyenv's commands work only if a version is selected.
         version = {"PYENV_VERSION": name.removeprefix("python")} if name in names[2:] else {}
         found = subprocess.run(
             [name, "-c", _SHOW_PATH],
@@ -49,7 +48,7 @@ def find_python() -> str:
 
 
 def prepare_python() -> Path:
-    """Install Aegra into a virtual environment of its own, once; return its Python."""
+    """Install Aegra into its own virtual environment, if not done yet; return its Python."""
     _FOLDER.mkdir(exist_ok=True)
     python, pins = _FOLDER / "venv" / "bin" / "python", "".join(p.read_text() for p in _PINS)
     ready = _FOLDER / "ready"
@@ -70,7 +69,7 @@ def prepare_python() -> Path:
 
 
 class Process:
-    """A process on a port of this machine, with a log; it does not see our Ctrl-C."""
+    """A process with a log file; Ctrl-C in our terminal does not reach it."""
 
     def __init__(self, command: list[str], log: Path, environment: Mapping[str, str]) -> None:
         self.log = log
@@ -113,7 +112,7 @@ class Process:
 
 
 class Workers:
-    """Aegra workers that share a database and a Redis server, which runs as long as they do."""
+    """Aegra workers that share a database, and a Redis server that runs as long as they do."""
 
     def __init__(
         self, home: Path, database_url: str, count: int, environment: Mapping[str, str]

@@ -53,8 +53,6 @@ class Plan:
 
 @dataclass(frozen=True)
 class ArmContext:
-    """The resources of an arm: plans by protocol, the number of samples, and a token budget."""
-
     plans: dict[str, Plan]
     samples: int = 5
     budget: int | None = None
@@ -70,7 +68,7 @@ class ArmContext:
         return self.plans[GATED_PROTOCOL].settings
 
     def may_go_on(self, done: int, planned: int, next_tokens: float | None = None) -> bool:
-        """Return whether to make more calls, by count or by the remaining budget."""
+        """Return whether more calls are planned or, with a budget, can be afforded."""
         if self.budget is None:
             return done < planned
         used = self.spent()

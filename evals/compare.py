@@ -1,5 +1,3 @@
-"""Compares two runs of the same arms on the shared items."""
-
 from dataclasses import dataclass
 
 from contend.evals.measures import Paired, describe_pair

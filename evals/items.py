@@ -130,7 +130,6 @@ def read_own(name: str) -> LoadedItems:
 
 
 def read_item_file(path: Path) -> LoadedItems:
-    """Read a file of items in Contend's own format."""
     return read_lines(path, lambda row, _number: Item.model_validate(row))
 
 

@@ -18,7 +18,7 @@ from contend.graph.errors import BadInput
 from contend.models.failures import first_line, scrub
 from contend.models.tracing import scrub_data
 
-# Example ids are derived from this value: changing it would push every item a second time.
+# Example ids are derived from this value: changing it would push every item again.
 _NAMESPACE = UUID("6f2f1a3e-6c1d-4c7e-9a53-0c8f0f5d2b61")
 _KEYS = ("LANGSMITH_API_KEY", "LANGCHAIN_API_KEY")
 
@@ -32,7 +32,6 @@ class Pushed:
 
 
 def open_client() -> Client:
-    """Return a client; raise an error if the API key is missing."""
     if not any(os.environ.get(name) for name in _KEYS):
         raise BadInput(
             "LANGSMITH_API_KEY is not set. Without a key everything stays on this machine: leave "
@@ -135,8 +134,8 @@ def _upload(
     examples = client.list_examples(
         dataset_name=dataset_name(data), example_ids=[example_id(each) for each in items]
     )
-    # Not `aevaluate`: it traces even if tracing is off. No model is called here. What it prints is
-    # not the report, which is on stdout.
+    # Not `aevaluate`, which traces even if tracing is off. No model is called here. Its output goes
+    # to stderr, because stdout is for the report.
     with redirect_stdout(sys.stderr):
         found = client.evaluate(
             look_up,

@@ -188,7 +188,7 @@ def share_cells(found: Share) -> tuple[str, str, str]:
 
 
 def describe_pair(pair: Paired, p_value: float | None = None) -> str:
-    """Describe the result of a comparison; with too few items, say that nothing is shown."""
+    """Describe the result of a comparison; with too few items, claim no difference."""
     p = pair.p_value if p_value is None else p_value
     points = f"{100 * pair.difference:+.1f} points"
     interval = f"{100 * pair.low:+.1f} to {100 * pair.high:+.1f}"

@@ -178,7 +178,7 @@ class EvalRun:
         self._waiting: deque[DataItem] = deque()
         self._workers: list[asyncio.Task[None]] = []
         self.failures = 0
-        """How many runs have failed since one did not."""
+        """How many runs in a row have failed."""
 
     def unfinished(self, items: Iterable[DataItem]) -> int:
         arms = self._options.arms
@@ -259,7 +259,7 @@ class EvalRun:
         options = self._options
 
         def spent() -> int | None:
-            # Stored calls of a run that was stopped count when they are asked again.
+            # Stored calls of a stopped run count only when they are made again.
             used = self._store.spent(each.key, arm, so_far=tape)
             counts = used["input_tokens"], used["output_tokens"]
             return None if None in counts else sum(counts)

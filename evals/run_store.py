@@ -79,7 +79,7 @@ class StoredCall(BaseModel):
 
 
 class RunStore:
-    """Appends to the run's folder, and reads files from earlier processes."""
+    """Appends to the files in a run's folder, and reads them when a run continues."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -38,7 +38,7 @@ def published_address(host: str, port: int) -> Iterator[None]:
 
 
 def page_of(debate_id: str) -> str | None:
-    """Return the address of a debate on the web page, if a service with this data folder runs."""
+    """Return the URL of a debate's web page, or None if no service with our data is running."""
     try:
         found = json.loads(_file().read_bytes())
         host, port = str(found["host"]), int(found["port"])

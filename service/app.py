@@ -1,5 +1,3 @@
-"""Builds the HTTP API, a FastAPI app that `contend serve` runs."""
-
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from importlib.metadata import version
@@ -72,7 +70,7 @@ def create_app(
     made.exception_handler(DamagedDebate)(errors.on_damaged)
     made.exception_handler(RequestValidationError)(errors.on_invalid)
     made.exception_handler(HTTPException)(errors.on_http_error)
-    # A middleware, because for an exception handler of the app, the server would also print a
+    # A middleware, because after an exception handler of the app the server also prints a
     # traceback, which may contain secrets.
     made.add_middleware(ExceptionMiddleware, handlers={Exception: errors.on_unexpected})
     made.add_middleware(StreamLimit, most=runs.options.max_streams_per_client)

@@ -1,5 +1,3 @@
-"""Authenticates requests by the service token."""
-
 import hashlib
 import hmac
 import os

@@ -33,8 +33,8 @@ _OWNER = "contend"
 _SHOULD_RETRY, _RETRIES = "x-should-retry", "x-stainless-retry-count"
 _MOST_RECENT = 200
 _DONE = b"data: [DONE]\n\n"
-# What would change the form of the answer. Sampling parameters and token limits have no meaning for
-# a debate and are ignored, as documented, because chat clients always send some.
+# Parameters that would change the form of the answer. Sampling parameters and token limits mean
+# nothing to a debate and are ignored, as documented, because chat clients always send some.
 _NOT_SUPPORTED = (
     *("tools", "functions", "response_format", "logprobs", "audio", "modalities", "stop"),
 )
@@ -112,7 +112,7 @@ def _error_response(refused: Refused) -> JSONResponse:
     code = 400 if refused.code == 422 else refused.code
     headers = dict(error_headers(refused))
     if refused.body.debate_id:
-        # OpenAI's clients retry what failed, and would pay for another whole debate.
+        # OpenAI's clients retry failed requests, which would pay for another whole debate.
         headers[_SHOULD_RETRY] = "false"
     return JSONResponse(_error(refused), code, headers)
 
@@ -154,7 +154,7 @@ async def post_chat(request: Request, runs: TheRuns) -> Response:
 
 
 async def _run_of(request: Request, runs: Runs, asked: ChatRequest, body: bytes) -> Run:
-    """Start a debate, or return that of an earlier request which the client sends again."""
+    """Start a debate, or return the run of an earlier request that the client repeats."""
     recent: dict[tuple[str, str], Run] = request.app.state.recent_chats
     key = client_of(request), sha256(body).hexdigest()
     is_again = request.headers.get(_RETRIES, "0") != "0"

@@ -19,7 +19,7 @@ _UNKNOWN: Mapping[str, Any] = {"headers": ()}
 
 
 class RememberConnection:
-    """Remembers the connection of each request, because Aegra authenticates only its headers."""
+    """Stores each request's connection, because Aegra passes only the headers to `authenticate`."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -33,7 +33,7 @@ class RememberConnection:
 @auth.authenticate
 async def authenticate(scope: dict[str, Any]) -> Auth.types.MinimalUserDict:
     """Accept requests with the token; if no token is set, accept only local requests."""
-    # Aegra gives only the headers, which are texts, whatever their names.
+    # Aegra passes the headers instead of the scope.
     if isinstance(scope.get("headers", ""), str):
         scope = dict(_connection.get(_UNKNOWN))
     has_token = bool(os.environ.get(TOKEN_VARIABLE, "").strip())
@@ -49,7 +49,7 @@ async def authenticate(scope: dict[str, Any]) -> Auth.types.MinimalUserDict:
 
 @auth.on
 async def allow_everything(ctx: Auth.types.AuthContext, value: Any) -> bool:  # noqa: ARG001 - called by these names
-    """Allow authenticated users everything, because the server has only one owner."""
+    """Let authenticated users do everything, because the server has only one owner."""
     return True
 
 
@@ -68,8 +68,8 @@ async def check_update(ctx: Auth.types.AuthContext, value: Any) -> bool:  # noqa
 
 
 def _is_local(scope: Mapping[str, Any]) -> bool:
-    # `langgraph dev` sets the variable, also for a tunnel; `reached` is the address of our end of
-    # the connection.
+    # `langgraph dev` sets the variable, even behind a tunnel; `reached` is the local address of the
+    # connection.
     bound = urlsplit(os.environ.get("LANGGRAPH_API_URL", "")).hostname
     reached = (scope.get("server") or ("",))[0]
     return is_loopback(reached) and (bound is None or is_loopback(bound))

@@ -1,4 +1,4 @@
-"""Checks what clients of a LangGraph server ask of a debate, before a run exists."""
+"""Checks requests of a LangGraph server's clients before a run is created."""
 
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -10,7 +10,7 @@ from langgraph_sdk import Auth
 from contend.graph.settings import SETTINGS
 from contend.graph.settings_form import MODEL_OF_ALL
 
-# How LangGraph servers derive the id of a graph's own assistant.
+# How LangGraph servers derive the id of a graph's default assistant.
 _OF_GRAPHS = UUID("6ba7b821-9dad-11d1-80b4-00c04fd430c8")
 _BY_ASSISTANT = {str(uuid5(_OF_GRAPHS, name)): settings for name, settings in SETTINGS.items()}
 _NO_ROLLBACK = (
@@ -25,7 +25,7 @@ def refuse_rollback(action: str | None) -> None:
 
 
 def refuse_unknown_settings(assistant_id: object, context: Mapping[str, Any] | None) -> None:
-    """Refuse unknown settings by name, because the server would drop them silently."""
+    """Refuse unknown settings, because the server would drop them silently."""
     settings = _BY_ASSISTANT.get(str(assistant_id)) or SETTINGS.get(str(assistant_id))
     names = {name for each in SETTINGS.values() for name in each.model_fields}
     if settings:

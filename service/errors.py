@@ -15,7 +15,7 @@ from contend.graph.errors import BadInput, DamagedDebate, DatabaseUnavailable, Q
 from contend.models.failures import scrub
 from contend.service.logs import log_error, log_trouble
 
-# Options of the command line mean nothing to a client; a setting does.
+# Rewrites command-line options as settings, because API clients have no command line.
 _OPTIONS = (
     (re.compile(r" \(--\w+\)"), ""),
     (re.compile(r"--set '?(\w+)=(\{.*?\}'?|[^\s,;]*\w)"), r"the setting \1"),
@@ -54,7 +54,7 @@ def error_headers(refused: Refused) -> dict[str, str]:
 
 
 def database_away(debate_id: str | None = None) -> Refused:
-    """Return the error for an unavailable database, without the reason, which is in the log."""
+    """Return the error for an unavailable database; the reason is only in the log."""
     detail = "The database of this service is not available; try again later."
     return Refused(503, "database_away", detail, debate_id=debate_id)
 
@@ -89,7 +89,7 @@ def _refusing(error: str, what: str) -> Iterator[None]:
 
 @contextmanager
 def refusing_outages() -> Iterator[None]:
-    """Refuse a request if the database is away or a debate is damaged, without the details."""
+    """Refuse a request if the database is unavailable or a debate is damaged; log the details."""
     try:
         yield
     except DatabaseUnavailable as away:
@@ -102,7 +102,6 @@ def refusing_outages() -> Iterator[None]:
 
 @contextmanager
 def refusing_bad_input() -> Iterator[None]:
-    """Answer the client's bad input with 422."""
     try:
         yield
     except BadInput as unusable:

@@ -1,5 +1,3 @@
-"""Limits the number of open event streams per client."""
-
 import re
 from collections import Counter
 

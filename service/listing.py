@@ -1,5 +1,3 @@
-"""Provides the endpoint that lists debates page by page."""
-
 import asyncio
 from typing import Annotated
 

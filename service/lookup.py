@@ -1,5 +1,3 @@
-"""Provides helpers that the debate endpoints share, such as finding a debate."""
-
 import asyncio
 from typing import Annotated, Any
 from uuid import UUID

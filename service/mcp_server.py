@@ -126,14 +126,14 @@ async def _debate(runs: Runs, context: Context[Any, Any], **given: Any) -> Debat
 
 
 def _client(context: Context[Any, Any]) -> str:
-    """Return the client's address, or a name for the program at the other end of stdin."""
+    """Return the client's address, or `stdin` for a local client."""
     request = context.request_context.request
     return client_of(request) if isinstance(request, Request) else "stdin"
 
 
 @contextmanager
 def _tool_errors() -> Iterator[None]:
-    """Raise errors as the tool errors that clients show."""
+    """Convert refusals to tool errors, which MCP clients show."""
     try:
         with refusing_outages():
             yield

@@ -22,7 +22,7 @@ async def _register_presets() -> None:
 
 
 def _client() -> LangGraphClient:
-    """Return a client of the server that we are in, which does not listen yet."""
+    """Return a client of the server that runs this app; the server is not listening yet."""
     if "langgraph_api" in sys.modules:
         return get_client(api_key=None)
     # Aegra adds its routes to our app.
@@ -33,7 +33,7 @@ def _client() -> LangGraphClient:
     return LangGraphClient(httpx.AsyncClient(transport=transport, base_url=inside, headers=headers))
 
 
-# Somebody who starts a server for development has not asked it to continue debates.
+# Do not resume debates just because somebody started a development server.
 app = create_app(ServiceOptions(resumes_debates=False), on_start=_register_presets)
 app.add_middleware(RememberConnection)
 

@@ -1,5 +1,3 @@
-"""Defines options for the service, and the settings for debates in the service."""
-
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,8 +16,6 @@ from contend.graph.settings.forecast import ForecastSettings
 
 @dataclass(frozen=True)
 class ServiceOptions:
-    """The options given to `contend serve`."""
-
     model: str | None = None
     assignments: Mapping[str, str] = field(default_factory=dict)
     config: Path | None = None

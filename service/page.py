@@ -1,5 +1,3 @@
-"""Serves the web page."""
-
 from pathlib import Path
 
 from fastapi import FastAPI

@@ -1,5 +1,3 @@
-"""Represents one run of a debate in the service."""
-
 import asyncio
 from dataclasses import dataclass, field
 

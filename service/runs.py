@@ -136,7 +136,6 @@ class Runs:
         return tuple(self._running)
 
     def find_run(self, debate_id: str) -> Run | None:
-        """Return the run of a debate, if this service is running it."""
         return self._running.get(debate_id)
 
     async def find_active_run(self, debate_id: str) -> Run | None:
@@ -257,7 +256,7 @@ class Runs:
     async def store(
         self, draft: DebateDraft, request: DebateRequest | None, debate_id: str, task_id: str
     ) -> StoredDebate:
-        """Prepare a debate and store it; raise BadInput for one that cannot run."""
+        """Prepare and store a debate; raise BadInput if it cannot run."""
         if self.options.server:
             given = self.records, self.options.server, draft, request, debate_id, task_id
             return await begin_on_server(*given)

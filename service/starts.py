@@ -1,5 +1,3 @@
-"""Starts a debate from a client's request."""
-
 import asyncio
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
@@ -98,7 +96,7 @@ def check_fork(options: ServiceOptions, parent: StoredDebate, changes: Mapping[s
     """Refuse changes that callers may not make, and models that are not allowed."""
     settings, before = changed_settings(parent, changes), parent.as_settings()
     _check_paths(settings, before)
-    # Its embedding model may be one that no caller chose; the models of its seats cost money.
+    # Allow the parent's embedding model, which its caller may not have chosen.
     models = {*_models_in(settings)} - {str(parse_spec(before.embedding_model))}
     _check_models(sorted(models), options, own_settings(options, parent.protocol))
 
@@ -117,13 +115,13 @@ def _check_models(models: Iterable[str], options: ServiceOptions, own: DebateSet
 
 
 def own_settings(options: ServiceOptions, protocol: str) -> DebateSettings:
-    """Return the service's own settings; report errors in these settings as the operator's."""
+    """Return the operator's settings; report errors in them as the operator's, not the client's."""
     with refusing_settings() if protocol in SETTINGS else nullcontext():
         return options.settings_of(protocol, {})
 
 
 def is_allowed(model: str, options: ServiceOptions, own: DebateSettings) -> bool:
-    """Return whether a model is open to clients: allowed or already used by the operator."""
+    """Return whether clients may use a model: it is allowed, or the operator uses it."""
     patterns = options.allowed_models
     is_own = model == HUMAN or model in _models_in(own)
     return is_own or any(fnmatchcase(model, each) for each in patterns)

@@ -1,5 +1,3 @@
-"""Converts debates to the API's format: a summary, or the whole record."""
-
 from typing import Any
 
 from pydantic import BaseModel, Field

@@ -117,10 +117,10 @@ def ask_question(request: Request, output: Output) -> int:
 
 
 def _ask_server(address: ServerAddress, draft: _Draft, output: Output) -> int:
-    """Run a new debate on a server; if the server refuses it, nothing stays stored."""
+    """Run a new debate on a server; store nothing if the server refuses it."""
     settings = draft.debate.settings
     if settings.protocol == FORECAST and draft.forecast is None:
-        raise BadInput("On a server, a forecast needs its outcomes: give each with --outcome.")
+        raise BadInput("A forecast on a server needs outcomes. Give each with --outcome.")
     with database.records() as records:
         given = records, address, draft.debate, draft.forecast, str(uuid4())
         debate = asyncio.run(begin_on_server(*given))
@@ -211,7 +211,7 @@ class _Session:
         settings: DebateSettings | None = None,
     ) -> None:
         self._records, self._debate, self._output = records, debate, output
-        self._settings = settings  # override the debate's own settings
+        self._settings = settings  # overrides the debate's own settings
         self._control = RunControl()
         self._renderer: Renderer | None = None
         if not (output.quiet or output.events):
@@ -330,7 +330,7 @@ class _Session:
         if ended.is_out_of_budget:
             print_message(
                 f"Paused: {sentence(ended.error or '')} Progress is saved. Continue with a larger "
-                f"one: {again} {larger_budget(ended.as_settings())}",
+                f"budget: {again} {larger_budget(ended.as_settings())}",
                 "warning",
             )
         elif ended.error:

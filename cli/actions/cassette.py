@@ -1,5 +1,3 @@
-"""Reruns a debate from a cassette file."""
-
 from contend.cli import database
 from contend.cli.actions.ask import Request, read_question, run_stored
 from contend.cli.view.console import Output
@@ -14,7 +12,7 @@ def play_cassette(cassette: Cassette, request: Request, output: Output) -> int:
     """Rerun the recorded debate as a new debate; refuse options that do not match the recording."""
     protocol = cassette.debate.protocol
     if request.protocol != protocol:
-        raise BadInput(f"The recording is of the protocol {protocol}, not {request.protocol}.")
+        raise BadInput(f"The recording uses the protocol {protocol}, not {request.protocol}.")
     one_model = SETTINGS[protocol].of_one_model(request.model) if request.model else {}
     question = None if request.question is None else read_question(request.question)
     check_same(cassette, question, one_model | request.flags)

@@ -1,5 +1,3 @@
-"""Prints the settings of a debate and where each setting comes from."""
-
 import os
 import sys
 from dataclasses import asdict
@@ -76,7 +74,7 @@ def _prices_line(settings: DebateSettings) -> str:
     table = price_table()
     oldest = min(price.read for price in table.values() if price.read)
     own = "those set above, otherwise " if settings.prices else ""
-    return f"Prices: {own}the table that ships ({len(table)} models, read since {oldest})."
+    return f"Prices: {own}the built-in table ({len(table)} models, oldest price {oldest})."
 
 
 def _chat_line(settings: DebateSettings) -> str:

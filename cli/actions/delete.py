@@ -1,5 +1,3 @@
-"""Deletes one debate."""
-
 import sys
 
 from contend.cli import database

@@ -1,5 +1,3 @@
-"""Plays the recorded debate that ships with Contend."""
-
 from contend.cli.actions.replay import show_events
 from contend.cli.exit_codes import OK
 from contend.cli.view.console import stdout
@@ -26,6 +24,6 @@ def _first_line(cassette: Cassette, speed: float) -> str:
     models = ", ".join(dict.fromkeys(turn.model for turn in debate.turns if turn.model))
     return plain(
         f"This is a recording: {models} wrote every word on {debate.created_at[:10]}. It is played "
-        f"{speed:g} times as fast as it was said, and no model is called. Larger models argue "
+        f"{speed:g} times as fast as the original, and no model is called. Larger models argue "
         "much better."
     )

@@ -1,5 +1,3 @@
-"""Prints where two debates diverge."""
-
 from dataclasses import asdict
 
 from rich.table import Table

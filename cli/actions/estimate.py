@@ -1,5 +1,3 @@
-"""Prints the estimate of a debate."""
-
 from contend.cli import database
 from contend.cli.actions.ask import Request, plan_debate
 from contend.cli.exit_codes import OK

@@ -1,5 +1,3 @@
-"""Measures a judge and prints the results."""
-
 import asyncio
 import hashlib
 from dataclasses import asdict

@@ -1,5 +1,3 @@
-"""Runs evals in the terminal and prints the results."""
-
 import asyncio
 import os
 from collections.abc import Sequence
@@ -275,8 +273,8 @@ def _recorded_forecasts(path: Path, _models: str | None) -> tuple[Any, list[Part
         for name, (brier, loss) in found.figures.items()
     ]
     about = (
-        f"{found.forecasters} recorded forecasts of {found.n} questions. Those of one question "
-        "are from different dates, so a pool also knows more. The extremising factor is "
+        f"{found.forecasters} recorded forecasts of {found.n} questions. Forecasts of one question "
+        "are from different dates, so a pool also has newer information. The extremising factor is "
         f"{found.factor:g}, fitted on one half; the calibration error of the log-odds pool is "
         f"{found.calibration.ece:.3f}."
     )
@@ -300,8 +298,8 @@ def print_signals(*, as_json: bool) -> int:
         ]
         unread = len(read) - right - len(misread)
         about = (
-            f"{len(read)} replies: {right} read as meant, {len(misread)} misread, {unread} not "
-            "readable by words, which costs a debate one more call."
+            f"{len(read)} replies: {right} parsed correctly, {len(misread)} misread, "
+            f"{unread} not parsed; each of these costs a debate one more call."
         )
         head = ("case", "means", "read as")
         write_document(ExportPage([Words(about), Rows(head, rows_shown)], {}).as_markdown(), None)

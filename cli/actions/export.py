@@ -1,5 +1,3 @@
-"""Exports a debate as a document or a folder."""
-
 import sys
 from pathlib import Path
 
@@ -35,7 +33,7 @@ def export_debate(
     """Write a document to a file or stdout, or write a folder and print the folder's path."""
     form = find_format(format_name)
     if reference is None:
-        raise BadInput("Name the debate to export; `contend list` shows their ids.")
+        raise BadInput("Give the id of the debate to export; `contend list` shows the ids.")
     if min_score is not None:
         raise BadInput("--min-score works only with --format sft and dpo.")
     if transcript and not form.files:
@@ -79,7 +77,7 @@ def export_training_data(
     if output:
         write_document(found.card(), output.with_name(f"{output.stem}.card.md"))
     else:
-        print_message(f"{len(found.rows)} rows. With --output, a card says how they were made.")
+        print_message(f"{len(found.rows)} rows. With --output, Contend also writes a dataset card.")
 
 
 def write_document(text: str, output: Path | None) -> None:

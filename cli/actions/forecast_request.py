@@ -126,7 +126,7 @@ def _from_file(options: ForecastOptions, question: str | None) -> DebateRequest:
         with path.expanduser().open("rb") as file:
             return forecasts.read_request(file.read(MAX_REQUEST_BYTES + 1))
     except BadInput as refused:
-        raise BadInput(f"{refused} `contend schema` prints the form of a request.") from refused
+        raise BadInput(f"{refused} `contend schema` prints the format of a request.") from refused
     except OSError as error:
         why = error.strerror or type(error).__name__
         raise BadInput(f"The request {path} cannot be read: {why}.") from error

@@ -1,5 +1,3 @@
-"""Resolves forecasts, lists forecasts that are due, and scores resolved forecasts."""
-
 from datetime import UTC, datetime
 from pathlib import Path
 

@@ -1,5 +1,3 @@
-"""Prints the checkpointed steps of a debate."""
-
 import asyncio
 
 from rich.table import Table

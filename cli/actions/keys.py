@@ -1,5 +1,3 @@
-"""Asks for a key and stores it."""
-
 import getpass
 import sys
 

@@ -1,5 +1,3 @@
-"""Prints the list of debates."""
-
 from typing import Any
 
 from rich.table import Table

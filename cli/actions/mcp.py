@@ -1,5 +1,3 @@
-"""Serves the MCP tools over stdin and stdout."""
-
 import asyncio
 
 from contend.cli.garbage import start_collecting

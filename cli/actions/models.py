@@ -1,5 +1,3 @@
-"""Downloads, lists and deletes the weights of built-in models."""
-
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path

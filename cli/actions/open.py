@@ -1,5 +1,3 @@
-"""Opens a debate in the browser."""
-
 import sys
 import webbrowser
 

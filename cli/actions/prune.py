@@ -1,5 +1,3 @@
-"""Deletes old or damaged debates."""
-
 import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime

@@ -1,5 +1,3 @@
-"""Gives a debate a title."""
-
 from contend.cli import database
 from contend.cli.view.console import print_message
 from contend.graph.errors import BadInput

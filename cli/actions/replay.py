@@ -1,5 +1,3 @@
-"""Plays a debate back, or reruns it with the recorded model replies."""
-
 import asyncio
 from collections.abc import Sequence
 from dataclasses import asdict

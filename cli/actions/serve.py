@@ -1,5 +1,3 @@
-"""Runs the service: the web page and the HTTP API."""
-
 import asyncio
 import errno
 import os
@@ -42,7 +40,7 @@ def serve_app(host: str, port: int, options: ServiceOptions, *, open_page: bool)
     has_token = bool(os.environ.get(TOKEN_VARIABLE, "").strip())
     if options.open_to_network and not has_token:
         raise BadInput(
-            f"On a network, clients need a token: set {TOKEN_VARIABLE} to a long random text."
+            f"On a network, clients need a token: set {TOKEN_VARIABLE} to a long random string."
         )
     notice = asyncio.run(_check(options))
     with records():  # fails if the database cannot be opened
@@ -66,7 +64,7 @@ def serve_app(host: str, port: int, options: ServiceOptions, *, open_page: bool)
 
 
 async def _check(options: ServiceOptions) -> str:
-    """Refuse to serve without models, or without the server that has them; return a notice."""
+    """Check that the models or the server can be used; return a notice for the user."""
     settings = options.settings()
     if options.server:
         await check_server(options.server)

@@ -1,5 +1,3 @@
-"""Prints a stored debate."""
-
 from dataclasses import dataclass
 
 from contend.cli import database

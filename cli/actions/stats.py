@@ -1,5 +1,3 @@
-"""Prints statistics about all debates."""
-
 from dataclasses import asdict
 
 from contend.cli import database
@@ -43,7 +41,7 @@ def _parts(found: list[ProtocolStats]) -> list[Part]:
 def _vote_parts(found: list[ProtocolStats]) -> list[Part]:
     voted = [each for each in found if each.with_vote]
     if not voted:
-        note = "No debate has short answers that can be compared: ask for a line `Answer: ...`."
+        note = "No debate has short answers to compare. Ask for a line `Answer: ...`."
         return [Words(note)]
     head = ("protocol", "n", "vote kept", "changed", "no majority", "mean of kept (n)")
     rows = [
@@ -58,7 +56,7 @@ def _vote_parts(found: list[ProtocolStats]) -> list[Part]:
         )
         for each in voted
     ]
-    about = "What became of the vote of the first answers, and how these debates were scored:"
+    about = "Whether debates kept the vote of the first answers, and their mean scores:"
     return [Title("First answers", 2), Words(about), Rows((*head, "mean of changed (n)"), rows)]
 
 
@@ -67,7 +65,7 @@ def _gate_parts(found: list[ProtocolStats]) -> list[Part]:
     saved = sum(each.calls_saved for each in found)
     if not debates:
         return []
-    why = f"Ended at once, because the first answers agreed: {counted(debates, 'debate')}."
+    why = f"Ended immediately, because the first answers agreed: {counted(debates, 'debate')}."
     return [Words(f"{why} Calls saved: at least {saved}.")]
 
 

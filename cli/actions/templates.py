@@ -1,5 +1,3 @@
-"""Lists, searches, adds, checks and learns reasoning templates."""
-
 import asyncio
 import os
 import sys

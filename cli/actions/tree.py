@@ -1,5 +1,3 @@
-"""Prints the family tree of a debate and its forks."""
-
 from typing import Any
 
 from rich.text import Text

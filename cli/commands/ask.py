@@ -1,5 +1,3 @@
-"""Options of `contend ask` and `contend resume`; actions/ask.py does the work."""
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal

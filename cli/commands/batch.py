@@ -1,5 +1,3 @@
-"""Options of `contend batch`; actions/batch.py does the work."""
-
 from pathlib import Path
 from typing import Annotated
 

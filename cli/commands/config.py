@@ -1,5 +1,3 @@
-"""Options of `contend config` and `contend graph`."""
-
 from typing import Annotated
 
 import typer

@@ -1,5 +1,3 @@
-"""Options of `contend delete`."""
-
 from typing import Annotated
 
 import typer

@@ -1,5 +1,3 @@
-"""Options of `contend demo`."""
-
 from typing import Annotated
 
 import typer

@@ -1,5 +1,3 @@
-"""Options of `contend diff`."""
-
 from typing import Annotated
 
 import typer

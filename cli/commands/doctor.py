@@ -1,5 +1,3 @@
-"""Options of `contend doctor`."""
-
 from dataclasses import asdict
 from typing import Annotated
 

@@ -1,5 +1,3 @@
-"""Options of `contend eval`; actions/evals.py does the work."""
-
 import os
 from pathlib import Path
 from typing import Annotated

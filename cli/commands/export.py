@@ -1,5 +1,3 @@
-"""Options of `contend export`."""
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,5 +1,3 @@
-"""Options of `contend resolve`, `due`, `scoreboard` and `schema`."""
-
 from typing import Annotated, Literal
 
 import typer

@@ -1,5 +1,3 @@
-"""Options of `contend fork`."""
-
 from pathlib import Path
 from typing import Annotated
 

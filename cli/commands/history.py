@@ -1,5 +1,3 @@
-"""Options of `contend history`."""
-
 from contend.cli.commands.options import DebateId, Json
 
 

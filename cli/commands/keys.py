@@ -1,5 +1,3 @@
-"""Options of `contend keys`."""
-
 from dataclasses import asdict
 from typing import Annotated
 

@@ -1,5 +1,3 @@
-"""Options of `contend list`."""
-
 from typing import Annotated
 
 import typer

@@ -1,5 +1,3 @@
-"""Options of `contend mcp`; actions/mcp.py does the work."""
-
 from contend.cli.commands import options
 
 

@@ -1,5 +1,3 @@
-"""Options of `contend models`."""
-
 from typing import Annotated
 
 import typer
@@ -58,4 +56,4 @@ def list_models(json: Json = False) -> None:
         typer.echo(f"{model['spec']}  {model['use']}  {size:,} MB{needs}  {here}")
         if model["good_for"]:
             typer.echo(f"  {model['good_for']} ({model['licence']})")
-    typer.echo("`contend models pull NAME` downloads one. embedded:PATH.gguf is any file of yours.")
+    typer.echo("To download one: contend models pull NAME. Your own file: embedded:PATH.gguf.")

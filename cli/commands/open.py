@@ -1,5 +1,3 @@
-"""Options of `contend open`."""
-
 from typing import Annotated
 
 import typer

@@ -1,5 +1,3 @@
-"""Options and arguments that several commands share."""
-
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

@@ -1,5 +1,3 @@
-"""Options of `contend prune`."""
-
 from typing import Annotated
 
 import typer

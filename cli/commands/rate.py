@@ -1,5 +1,3 @@
-"""Options of `contend rate`."""
-
 from typing import Annotated
 
 import typer

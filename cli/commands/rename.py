@@ -1,5 +1,3 @@
-"""Options of `contend rename`."""
-
 from typing import Annotated
 
 import typer

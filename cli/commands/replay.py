@@ -1,5 +1,3 @@
-"""Options of `contend replay`."""
-
 from typing import Annotated
 
 import typer

@@ -1,5 +1,3 @@
-"""Options of `contend serve`; actions/serve.py does the work."""
-
 from typing import Annotated
 
 import typer

@@ -1,5 +1,3 @@
-"""Options of `contend show`."""
-
 from typing import Annotated
 
 import typer

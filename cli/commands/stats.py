@@ -1,5 +1,3 @@
-"""Options of `contend stats`."""
-
 from contend.cli.commands.options import Json
 
 

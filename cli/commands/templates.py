@@ -1,5 +1,3 @@
-"""Options of `contend templates`; actions/templates.py does the work."""
-
 from pathlib import Path
 from typing import Annotated
 

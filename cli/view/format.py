@@ -102,7 +102,6 @@ def _dollars(amount: float) -> str:
 
 
 def elapsed(seconds: float) -> str:
-    """Format the elapsed time of a running debate in whole seconds."""
     return f"{int(seconds)} s" if seconds < 60 else duration(seconds * 1000)
 
 

@@ -47,7 +47,6 @@ class LiveArea:
 
     @property
     def can_redraw(self) -> bool:
-        """Return whether the output is a terminal that can redraw lines."""
         return self._console.is_terminal and self._console.is_interactive
 
     def set(self, frame: Frame) -> None:

@@ -1,5 +1,3 @@
-"""Prints the plan of a debate: seats, model prices, and estimate."""
-
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, date, datetime
@@ -68,7 +66,6 @@ def print_plan(prepared: PreparedDebate, past: Sequence[PastDebate], output: Out
 
 
 def print_estimate(prepared: PreparedDebate, past: Sequence[PastDebate], output: Output) -> None:
-    """Print the low, likely and high estimate of a debate."""
     if output.json:
         write_json(_as_json(prepared, past))
         return
@@ -85,7 +82,7 @@ def print_estimate(prepared: PreparedDebate, past: Sequence[PastDebate], output:
 def _basis(found: Estimate) -> str:
     debates = found.likely.debates if found.likely else 0
     if not debates:
-        return "No such debate is stored yet, so `likely` is the middle."
+        return "No past debate used this protocol, so `likely` is the midpoint."
     return f"`likely` is the median of {counted(debates, 'past debate')}."
 
 

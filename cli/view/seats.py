@@ -1,5 +1,3 @@
-"""The seats of a debate: their names, styles and eliminations."""
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

@@ -160,7 +160,6 @@ class Sections:
         return self._columns
 
     def report_problem(self, seat: str, what: str, why: str, *, restart: bool) -> None:
-        """Report a problem of a seat, and whether the turn starts again."""
         column, again = self._column(seat), restart and what != "failed"
         begun = self._printer.is_streaming
         if column:

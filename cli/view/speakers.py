@@ -5,8 +5,6 @@ from typing import Any
 
 
 class Speakers:
-    """The seats that are speaking now, alone or in parallel."""
-
     def __init__(self) -> None:
         self._asked: dict[str, str] = {}
         self._active: list[str] = []

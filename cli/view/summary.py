@@ -1,5 +1,3 @@
-"""Lists facts about the end and the cost of a debate."""
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,7 +27,7 @@ def end_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
     return facts + [("Notice", notice(entry, names)) for entry in record["degraded"]]
 
 
-_WHY_IT_WON = {"most_conceded_to": ", the most conceded-to of those left"}
+_WHY_IT_WON = {"most_conceded_to": ", with the most concessions from others"}
 
 
 def _elimination_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -38,7 +36,7 @@ def _elimination_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
     names, winner = wording.seat_names(record["seats"]), record["winner"]
     facts = []
     if winner and record.get("winner_by") == "first_named":
-        why = "as many conceded to others" if record["eliminations"] else "nobody conceded"
+        why = "the concessions were tied" if record["eliminations"] else "nobody conceded"
         facts.append(("Winner", f"nobody: {why}; {names.get(winner, winner)} wrote the answer"))
     elif winner:
         why = _WHY_IT_WON.get(record.get("winner_by", "one_left"), "")

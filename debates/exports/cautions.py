@@ -1,4 +1,4 @@
-"""Writes warnings above an answer: open objections, a biased judge, or missing turns."""
+"""Builds the warnings above an answer: open objections, a biased judge, missing turns."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -8,7 +8,7 @@ from contend.graph.values import NOT_DEBATING
 
 Data = Mapping[str, Any]
 
-# With one of these problems, a seat did not give a turn of its own.
+# These problems mean that a seat's turn is missing or was replaced.
 _MISSING = frozenset(
     {"failed", "sat_out", "kept_previous", "generic_feedback", "judge_silent", "not_merged"}
 )

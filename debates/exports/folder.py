@@ -1,4 +1,4 @@
-"""Exports a debate as a folder of small files, so that a model can read only what is needed."""
+"""Exports a debate as a folder of small files, so that an LLM can read just what it needs."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -219,7 +219,7 @@ def _head(record: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _status(record: Mapping[str, Any]) -> str:
-    """Return the status in words; `running` may also stand for a killed process."""
+    """Return the status in words; `running` may also mean that the process was killed."""
     if record["status"] == "done":
         return "done"
     why = f": {record['error']}" if record["error"] else ""

@@ -1,5 +1,3 @@
-"""Exports the probabilities of a forecast and any gaps in the data."""
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -51,7 +49,7 @@ def fate_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def outcome_labels(record: Mapping[str, Any]) -> dict[str, str]:
-    """Return each outcome as `id: label`, by id."""
+    """Map each outcome id to `id: label`."""
     outcomes = record["request"]["prediction_context"]["outcomes"]
     return {each["id"]: f"{each['id']}: {each['label']}" for each in outcomes}
 

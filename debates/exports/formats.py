@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ExportFormat:
-    """An export format: one document, a folder with `files`, or training data."""
+    """An export format: a document, a folder (`files`) or training data."""
 
     description: str
     render: "Callable[[StoredDebate], str] | None" = None

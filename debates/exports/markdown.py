@@ -242,7 +242,7 @@ def _table(debate: StoredDebate, record: Mapping[str, Any]) -> str:
         for turn in debate.turns
         if turn.status != "human"
     ]
-    # With a row for failed calls the rows add up to the total.
+    # Add a row for failed calls, so that the rows add up to the total.
     if lost := [span for span in debate.as_state().get("spans", []) if span.calls]:
         usage = sum((span.usage for span in lost), NO_USAGE).model_dump()
         rows.append(_row("", "calls that failed", "", usage, sum(map(_seconds, lost))))

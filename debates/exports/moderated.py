@@ -1,5 +1,3 @@
-"""Describes the scores, fact checks and rulings in a moderated debate."""
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,5 +1,3 @@
-"""Builds the table of objections, with the replies to each objection and the outcome."""
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +12,7 @@ _LONGEST_REPLY = 300
 
 @dataclass(frozen=True)
 class ObjectionRow:
-    """A row of the table, with replies and reviews in chronological order."""
+    """A row of the table; replies and reviews are in chronological order."""
 
     id: str
     text: str

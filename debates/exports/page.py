@@ -1,4 +1,4 @@
-"""Writes a page of a debate's folder as Markdown, plain text or JSON."""
+"""Renders a page of an exported folder as Markdown, plain text or JSON."""
 
 import json
 import re

@@ -51,7 +51,7 @@ _ATTRIBUTES = {
 
 @lru_cache(maxsize=512)
 def to_html(markdown: str) -> str:
-    """Return safe HTML, with headings that rank below the headings of the page."""
+    """Return safe HTML whose headings rank below those of the page."""
     if len(markdown) > _LONGEST_MARKDOWN:
         return _as_it_is(markdown)
     return _render(_parser().parse(markdown))
@@ -75,7 +75,7 @@ class StreamedHtml:
         self._is_rendered = self._is_rendered and not text
 
     def render(self) -> tuple[int, str]:
-        """Return the number of previously finished blocks, and the HTML of all later blocks."""
+        """Return the number of blocks finished before, and the HTML of all later blocks."""
         finished, before = self._done, len(self._done_html)
         if not self._is_rendered:
             self._render_open()
@@ -90,7 +90,7 @@ class StreamedHtml:
         self._is_rendered = True
         if len(self._open) <= _LONGEST_MARKDOWN:
             self._finish_blocks()
-        if len(self._open) > _LONGEST_OPEN_BLOCK:  # not again for every chunk
+        if len(self._open) > _LONGEST_OPEN_BLOCK:  # do not render it again for every chunk
             self._done_html += _as_it_is(self._open)
             self._done += 1
             self._open = self._open_html = ""

@@ -24,8 +24,6 @@ _LEFT_OUT = {
 
 @dataclass
 class TrainingData:
-    """The rows, the debates used, and the reasons for leaving out other debates."""
-
     form: str
     min_score: float
     rows: list[dict[str, Any]] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Summarizes a debate above the transcript: a short answer, changes and dissent."""
+"""Builds the summary above a transcript: a short answer, the changes and the dissent."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence

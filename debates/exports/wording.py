@@ -66,7 +66,7 @@ DEGRADED_WORDS = {
     "not_anonymised": "names the judge may see",
     "folder_incomplete": "the folder could not be written",
 }
-# For these turns the section or the speaker's role already says enough.
+# The section or the speaker's role already identifies these turns.
 _UNTITLED = frozenset({"propose", "critique", "remark", "synthesize", "score"})
 POINT_WORDS = {
     "open": "open",
@@ -92,7 +92,7 @@ def rating_words(rated: Mapping[str, Any]) -> str:
 
 
 def why_it_stopped(record: Mapping[str, Any]) -> str:
-    """Explain why the debate stopped, including whether the judge failed to decide."""
+    """Return the stop reason in words, or say that the judge could not be asked."""
     silent = any(entry["what"] == "judge_silent" for entry in record["degraded"])
     return "the judge could not be asked" if silent else stop_words(record["stop_reason"])
 
@@ -189,7 +189,7 @@ def concession_words(entry: Mapping[str, Any], names: Mapping[str, str]) -> str:
 
 
 def describe_stand_in(phase: str, status: str) -> str:
-    """Describe a turn that stands in for a failed call; return nothing for other turns."""
+    """Explain a turn that replaces a failed call; return an empty text for other turns."""
     if status == "failed":
         return "" if phase == "judge_continue" else "general advice, because the call failed"
     if status != "kept_previous":

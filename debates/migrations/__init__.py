@@ -1,4 +1,4 @@
-"""Migrates the tables on SQLite and PostgreSQL with the files in `versions/`."""
+"""Creates and migrates the tables, using Alembic and the files in `versions/`."""
 
 from pathlib import Path
 

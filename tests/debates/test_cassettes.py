@@ -83,7 +83,7 @@ OTHERS = {
     "model": (["ask", "-m", "openai:other"], "judge_model was 'openai:m', not 'openai:other'"),
     "protocol": (
         ["ask", "-p", "forum"],
-        "The recording is of the protocol adversarial, not forum.",
+        "The recording uses the protocol adversarial, not forum.",
     ),
     "documents": (["ask", "--docs", "x"], "--docs cannot be combined with --cassette."),
     "check": (["ask", "--dry-run"], "--dry-run cannot be combined with --cassette."),

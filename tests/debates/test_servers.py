@@ -94,7 +94,7 @@ def test_a_server_that_does_not_answer(nobody: str) -> None:
 
 
 def test_a_server_that_wants_a_token(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "wants a token: set CONTEND_SERVICE_TOKEN" in refusal(address)
+    assert "needs a token. Set CONTEND_SERVICE_TOKEN" in refusal(address)
     monkeypatch.setenv("CONTEND_SERVICE_TOKEN", TOKEN)
     asyncio.run(check_server(ServerAddress(address), "forum"))
 

@@ -67,7 +67,7 @@ def test_a_concession_is_a_record_and_its_seat_is_silent_from_then_on(
     assert "Ben conceded to Cyd in round 2." in models.calls[9].request.user
     # Two are left, so the one most have conceded to writes.
     assert (record["winner"], record["stop_reason"]) == ("cyd", "max_rounds")
-    assert "Cyd, the most conceded-to of those left" in contend.here("show", record["id"]).out
+    assert "Cyd, with the most concessions from others" in contend.here("show", record["id"]).out
     assert ("cyd", "final") in later
     assert record["final_answer"] == "The answer of cyd."
 

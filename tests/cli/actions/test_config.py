@@ -25,6 +25,6 @@ def test_config_says_where_each_value_comes_from(contend: Command, tmp_path: Pat
     assert "skeptic_fallbacks = []  (default)\n" in shown
     built_in = default_chat_model(contend.home).name
     assert f"otherwise embedded:{built_in} (no API key is set)." in shown
-    assert "Ollama has it, otherwise embedded:minilm-l6. Prices: the table that ships (" in shown
+    assert "Ollama has it, otherwise embedded:minilm-l6. Prices: the built-in table (" in shown
     assert "OPENAI_API_KEY is set" in contend.here("config").out
     assert "Models: as set above." in contend.here("config", "-m", "openai:m").out

@@ -15,7 +15,7 @@ def test_an_estimate_is_a_table(contend: Command, models: ModelServer) -> None:
         " calls       4       5      6",
         "tokens      6k     11k    20k",
         "  cost  $0.007   $0.01  $0.02",
-        "No such debate is stored yet, so `likely` is the middle.",
+        "No past debate used this protocol, so `likely` is the midpoint.",
         "All models chosen by you.",
     ]
     assert (models.calls, contend.home.exists()) == ([], False)

@@ -118,7 +118,7 @@ def test_final_answers_and_revisions(contend: Command) -> None:
     [
         (("--format", "sft"), "There are no debates yet"),
         (("abc", "--format", "sft"), "takes all debates; leave out the id 'abc'"),
-        ((), "Name the debate to export"),
+        ((), "Give the id of the debate to export"),
         (("abc", "--min-score", "8"), "--min-score works only with --format sft and dpo"),
         (("--format", "sft", "--min-score", "11"), "--min-score"),
     ],
