@@ -262,7 +262,7 @@ async def test_a_fallback_model_goes_before_the_previous_answer(server: ModelSer
     seats = [{**SEATS[0], "fallbacks": ["openai:spare"]}, *SEATS[1:]]
     played = await debated(
         server,
-        FAULTS["timeout"],
+        FAULTS["server error"],
         lambda model, _, number: model == "ann" and number > 0,
         seats=seats,
     )
