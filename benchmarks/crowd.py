@@ -12,12 +12,12 @@ from typing import Any
 from benchmarks.harness import (
     REPOSITORY,
     ModelProcess,
+    ObservedCall,
     Result,
-    Seen,
-    ask_again,
     debate_in,
     in_steps,
     model_process,
+    repeat_call,
 )
 from benchmarks.parallel import refine_settings
 
@@ -123,17 +123,20 @@ async def _watch(lags: list[float]) -> None:
         lags.append(time.monotonic() - before - _SECONDS_BETWEEN_LOOKS)
 
 
-def _calls() -> list[Seen]:
+def _calls() -> list[ObservedCall]:
     """Return typical calls of a debate, with half a page of text from each earlier speaker."""
     sizes = [1] * _MODELS + [_MODELS] + [_MODELS + 1] * _MODELS + [_MODELS]
     sizes += [_MODELS + 1] * _MODELS + [_MODELS, 1]
     page = " ".join(f"word{n}" for n in range(200))
-    return [Seen("model", [{"role": "user", "content": page * size}], 0.0, 0.0) for size in sizes]
+    return [
+        ObservedCall("model", [{"role": "user", "content": page * size}], 0.0, 0.0)
+        for size in sizes
+    ]
 
 
-async def _replay(client: Any, steps: list[list[Seen]]) -> None:
+async def _replay(client: Any, steps: list[list[ObservedCall]]) -> None:
     for step in steps:
-        await asyncio.gather(*(ask_again(client, call) for call in step))
+        await asyncio.gather(*(repeat_call(client, call) for call in step))
 
 
 if __name__ == "__main__":

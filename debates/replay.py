@@ -74,7 +74,7 @@ async def play_events(
         watch(event)
 
 
-def with_words(events: Sequence[Event]) -> list[Event]:
+def with_simulated_chunks(events: Sequence[Event]) -> list[Event]:
     """Add chunks to turns without stored chunks, spread over the duration of each turn."""
     streamed = {_speaker(event) for event in events if event["event"].endswith("_chunk")}
     whole: list[Event] = []
@@ -148,7 +148,7 @@ async def run_step(
     debate: StoredDebate, before: HistoryStep, tape: Tape
 ) -> tuple[DebateState, list[NodeEvent]]:
     """Run the next step in memory with the recorded calls; return the new state and the events."""
-    graph, config, _ = await at_step(debate, before)
+    graph, config, _ = await restore_step(debate, before)
     given: Command[Any] | None = Command(update=before.given) if before.given else None
     while True:
         with using_tape(tape):
@@ -167,7 +167,7 @@ async def run_step(
         given = Command(resume=before.answer or {})
 
 
-async def at_step(debate: StoredDebate, step: HistoryStep) -> tuple[Graph, Any, str]:
+async def restore_step(debate: StoredDebate, step: HistoryStep) -> tuple[Graph, Any, str]:
     """Return an in-memory graph in the state after a step, with the config and the last node."""
     config: Any = {"configurable": {"thread_id": debate.id}}
     follows: tuple[str, ...] = ()
@@ -177,10 +177,10 @@ async def at_step(debate: StoredDebate, step: HistoryStep) -> tuple[Graph, Any, 
         follows = (await graph.aget_state(config)).next
         if follows == step.next:
             return graph, config, node
-    raise _OtherPath(", ".join(follows) or "the end")
+    raise _DifferentPath(", ".join(follows) or "the end")
 
 
-class _OtherPath(Exception):
+class _DifferentPath(Exception):
     """Raised if the next node differs from the recorded node."""
 
 
@@ -189,7 +189,7 @@ async def _compare(
 ) -> Difference | None:
     try:
         state, _ = await run_step(debate, before, tape)
-    except _OtherPath as other:
+    except _DifferentPath as other:
         what = f"{other} follows instead of {', '.join(before.next) or 'the end'}"
         return Difference(before.round, before.nodes, what)
     except NotRecorded as unknown:

@@ -22,7 +22,7 @@ from contend.debates.leased import leased
 from contend.debates.leases import Lease, LeaseLost
 from contend.debates.record import StoredDebate
 from contend.debates.recordings import load_recording
-from contend.debates.remarks import answer_pause, refuse_unseen
+from contend.debates.remarks import answer_pause, refuse_unusable_remark
 from contend.debates.repository import Repository
 from contend.debates.server_graph import graph_for
 from contend.debates.spending import budget_of, open_ledger, why_not_asked
@@ -52,7 +52,7 @@ from contend.nodes.record import build_record
 from contend.nodes.retrieve import retrieval_event
 from contend.nodes.timing import start_clock
 
-_How = Callable[[Callable[[], Awaitable[None]]], Coroutine[Any, Any, None]]
+_WritePolicy = Callable[[Callable[[], Awaitable[None]]], Coroutine[Any, Any, None]]
 
 _RESERVED_EVENTS = 1_000_000
 
@@ -102,7 +102,7 @@ async def run_debate(
     except DatabaseUnavailable as away:
         if run is None:
             raise
-        return run.interrupted_by(away)
+        return run.as_interrupted(away)
     except (BadInput, LeaseLost):
         raise
     except Exception as error:
@@ -206,7 +206,7 @@ class _Run:
         if not snapshot.parent_config:  # the first run's trace gets the debate's id
             self.config["run_id"] = UUID(self.debate.id)
         if not snapshot.interrupts:
-            refuse_unseen(remark, snapshot)
+            refuse_unusable_remark(remark, snapshot)
         if not snapshot.created_at:
             await self._say_started()
             return {**self.state}
@@ -217,7 +217,7 @@ class _Run:
             return None
         recorded, self.state = self.state, cast("DebateState", snapshot.values)
         self._end_reuse()
-        await self._store_unseen()
+        await self._store_missing_turn_events()
         await self._say_resumed()
         if snapshot.interrupts:
             saver = cast("BaseCheckpointSaver[Any]", self.graph.checkpointer)
@@ -247,7 +247,7 @@ class _Run:
         limits = budget_of(self.settings)
         self.announcer.say("resumed", self.state.get("round"), changed, run_with=now, **limits)
 
-    async def _store_unseen(self) -> None:
+    async def _store_missing_turn_events(self) -> None:
         """Store missing events of turns that ended just before a crash, without showing them."""
         journal = self.records.journal
         seen = await asyncio.to_thread(journal.completed_turns, self.debate.id)
@@ -292,7 +292,7 @@ class _Run:
         if self.debate.reused_turns and self.debate.reused_turns <= taken:
             self.tape.known = {}
 
-    def interrupted_by(self, away: DatabaseUnavailable) -> StoredDebate:
+    def as_interrupted(self, away: DatabaseUnavailable) -> StoredDebate:
         """Return the debate from memory, because the database is unavailable."""
         if self._status == "running":
             self._status, self._error = "paused", str(away)
@@ -321,13 +321,17 @@ class _Run:
     async def _save(self, status: Status) -> None:
         """Save while the next step runs; after a crash, only the checkpoint counts."""
         await self._saved()
-        self._start_saving(_if_possible, status)
+        self._start_saving(_skip_if_unavailable, status)
 
     def _start_saving(
-        self, how: _How, status: Status, error: str | None = None, said: Sequence[Event] = ()
+        self,
+        policy: _WritePolicy,
+        status: Status,
+        error: str | None = None,
+        said: Sequence[Event] = (),
     ) -> None:
         given = status, self.state, self._reserved, error, said
-        self._saving = asyncio.create_task(how(partial(asyncio.to_thread, self._write, *given)))
+        self._saving = asyncio.create_task(policy(partial(asyncio.to_thread, self._write, *given)))
 
     def _write(
         self,
@@ -377,7 +381,7 @@ def _reason(error: Exception) -> str:
     return scrub(f"{kind}{error}")
 
 
-async def _if_possible(write: Callable[[], Awaitable[None]]) -> None:
+async def _skip_if_unavailable(write: Callable[[], Awaitable[None]]) -> None:
     """Write, unless the database is unavailable; the next write includes the skipped data."""
     with suppress(DatabaseUnavailable):
         await write()

@@ -170,8 +170,8 @@ class JudgeCheck:
     async def _judge_pair(self, pair: JudgePair) -> JudgedPair:
         try:
             with using_tape(self._store.tape(pair.id, "judge")):
-                there = await self._choose(pair, pair.good, pair.bad, "1")
-                back = await self._choose(pair, pair.bad, pair.good, "2")
+                first_order = await self._choose(pair, pair.good, pair.bad, "1")
+                second_order = await self._choose(pair, pair.bad, pair.good, "2")
         except ModelFailed as failed:
             return JudgedPair(pair, (None, None), scrub(str(failed)))
         finally:
@@ -179,7 +179,7 @@ class JudgeCheck:
         names = {"first": "good", "second": "bad"}, {"first": "bad", "second": "good"}
         first, second = (
             None if said is None else each.get(said, said)
-            for said, each in zip((there, back), names, strict=True)
+            for said, each in zip((first_order, second_order), names, strict=True)
         )
         return JudgedPair(pair, (first, second))
 

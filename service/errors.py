@@ -53,7 +53,7 @@ def error_headers(refused: Refused) -> dict[str, str]:
     return {**_HEADERS.get(refused.code, {})}
 
 
-def database_away(debate_id: str | None = None) -> Refused:
+def database_unavailable(debate_id: str | None = None) -> Refused:
     """Return the error for an unavailable database; the reason is only in the log."""
     detail = "The database of this service is not available; try again later."
     return Refused(503, "database_away", detail, debate_id=debate_id)
@@ -94,7 +94,7 @@ def refusing_outages() -> Iterator[None]:
         yield
     except DatabaseUnavailable as away:
         log_trouble(str(away))
-        raise database_away() from away
+        raise database_unavailable() from away
     except DamagedDebate as damaged:
         log_trouble(str(damaged))
         raise damaged_debate(damaged.debate_id) from damaged
@@ -118,9 +118,9 @@ async def on_refused(_: Request, refused: Refused) -> JSONResponse:
     return refuse(refused)
 
 
-async def on_away(_: Request, away: DatabaseUnavailable) -> JSONResponse:
+async def on_database_unavailable(_: Request, away: DatabaseUnavailable) -> JSONResponse:
     log_trouble(str(away))
-    return refuse(database_away())
+    return refuse(database_unavailable())
 
 
 async def on_damaged(_: Request, damaged: DamagedDebate) -> JSONResponse:

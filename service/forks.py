@@ -158,7 +158,7 @@ async def post_fork(
     parent = await find_debate(runs, debate_id, with_turns=True)
     if parent.status == "running":
         raise not_possible(parent, "The debate is running; pause it first.")
-    with runs.one_more(client), refusing_bad_input():
+    with runs.reserve_slot(client), refusing_bad_input():
         await asyncio.to_thread(check_fork, runs.options, parent, given.settings)
         place, changes = given.place, given.settings
         fork = await fork_debate(runs.records, parent, place, changes, given.say, fetch=False)
