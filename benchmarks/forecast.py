@@ -191,7 +191,7 @@ async def _forecast() -> None:
     from contend.models.seats import choose_seats
 
     settings = ForecastSettings.model_validate(
-        {**ForecastSettings.of_one_model("openai:panel"), "max_retries": 0}
+        {**ForecastSettings.settings_for_model("openai:panel"), "max_retries": 0}
     )
     request = DebateRequest.model_validate_json(json.dumps(REQUEST))
     question = request.prediction_context.task.question

@@ -57,7 +57,7 @@ class ThreadRunner:
         self._runs: dict[str, _Run] = {}
 
     @asynccontextmanager
-    async def holding(self, graph: Any, config: Any) -> AsyncIterator[None]:
+    async def hold_lease(self, graph: Any, config: Any) -> AsyncIterator[None]:
         thread = str(config["configurable"].get("thread_id", ""))
         # Our own runner holds its lease itself; a run without checkpoints cannot be continued.
         if is_taping() or not graph.checkpointer or not is_debate_id(thread):
@@ -83,13 +83,13 @@ class ThreadRunner:
                 with _log_errors(thread) if failure else nullcontext():
                     await asyncio.shield(self._end(run, graph, thread, failure))
 
-    async def keep(self, protocol: str, debate_id: str, state: DebateState) -> None:
+    async def save_state(self, protocol: str, debate_id: str, state: DebateState) -> None:
         """Save the state; the first state with seats creates the debate record."""
         run = self._runs.get(debate_id)
         if run and not run.recording_owner and state.get("settings") and state.get("retrieval"):
             await self._save(run, protocol, debate_id, state, Ending("running"))
 
-    def recorded(self, debate_id: str) -> DebateState:
+    def recorded_settings(self, debate_id: str) -> DebateState:
         run = self._runs.get(debate_id)
         return run.recorded if run else {}
 

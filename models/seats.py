@@ -64,7 +64,7 @@ async def _choose_models(settings: DebateSettings) -> tuple[list[Seat], str]:
     # model if there is a key, or else the built-in one. If the user chose some, use the first of
     # them for the other seats.
     seats = settings.build_seats()
-    named = [seat for seat in seats if settings.is_named(seat)]
+    named = [seat for seat in seats if settings.has_chosen_model(seat)]
     if len(named) == len(seats):
         return seats, "All models chosen by you."
     pulled = await _list_pulled()
@@ -92,7 +92,7 @@ async def _choose_judge(seats: list[Seat], settings: DebateSettings) -> tuple[li
     judge = next((seat for seat in seats if seat.role == "judge"), None)
     debaters = [seat for seat in seats if seat.role not in NOT_DEBATING]
     sharing = [seat.name for seat in debaters if judge and seat.model == judge.model]
-    if judge is None or not sharing or settings.is_named(judge):
+    if judge is None or not sharing or settings.has_chosen_model(judge):
         return seats, ""
     if other := await _other_model({seat.model for seat in debaters}):
         chosen = [_set_model(seat, other) if seat is judge else seat for seat in seats]
@@ -101,7 +101,7 @@ async def _choose_judge(seats: list[Seat], settings: DebateSettings) -> tuple[li
         return seats, ""
     return seats, (
         f"The judge uses the same model as {', '.join(sharing)}; choose another with "
-        f"{settings.how_to_name(judge)}."
+        f"{settings.model_option(judge)}."
     )
 
 
@@ -225,7 +225,7 @@ def check_sight(seats: list[Seat], settings: DebateSettings, images: Sequence[Im
             leave = "Give it no images" if all(image.seats for image in seen) else "Omit --image"
             raise BadInput(
                 f"{seat.name}'s model {blind} does not accept images. {leave}, or choose another "
-                f"model with --model or {settings.how_to_name(seat)}."
+                f"model with --model or {settings.model_option(seat)}."
             )
 
 
@@ -239,7 +239,7 @@ def _check_person(seat: Seat, settings: DebateSettings) -> None:
         raise BadInput(
             f"{seat.name} cannot be a person in {settings.protocol}: this role must decide in a "
             "form that only models write, or in time. Choose a model with "
-            f"{settings.how_to_name(seat)}."
+            f"{settings.model_option(seat)}."
         )
 
 
