@@ -83,7 +83,7 @@ class TurnStream:
     _filter: SpeechFilter | None = None
     _has_text: bool = False
     _spoke_at: float | None = None
-    _told_of_block: bool = False
+    _announced_block: bool = False
     _message: str = field(default_factory=lambda: str(uuid4()))
 
     def listener(self) -> Listener:
@@ -147,9 +147,9 @@ class TurnStream:
         self._filter = self._filter or SpeechFilter(self.hidden_mark)
         self._tokens += count_tokens(text)
         self._add(self._filter.feed(text))
-        if self._filter.is_hiding and not self._told_of_block:
+        if self._filter.is_hiding and not self._announced_block:
             # Send the waiting words now, because nothing visible follows for a while.
-            self._told_of_block = True
+            self._announced_block = True
             self._send_chunk(self._waiting or "\n", deciding=True)
             self._waiting = ""
 
@@ -162,7 +162,7 @@ class TurnStream:
     def trouble(self, trouble: Trouble) -> None:
         self._waiting, self._tokens, self._filter = self.before, 0, None
         self._unread, self._read_at = "", 0.0
-        self._has_text, self._spoke_at, self._told_of_block = False, None, False
+        self._has_text, self._spoke_at, self._announced_block = False, None, False
         self._message = str(uuid4())
         failure = trouble.failure
         self.spent += trouble.usage

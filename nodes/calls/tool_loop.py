@@ -14,7 +14,7 @@ from contend.models.replies.control import without_block
 from contend.models.tools import Call, calls_in
 from contend.nodes.calls.stream import TurnStream, report_problem
 from contend.nodes.calls.tasks import stored_task
-from contend.nodes.calls.tools import Toolbox, Used, shown_result, use_once
+from contend.nodes.calls.tools import Toolbox, ToolResult, shown_result, use_once
 from contend.prompts import load
 
 
@@ -68,7 +68,7 @@ class ToolLoop:
     box: Toolbox
     limit: int | None = None  # tokens
     called: list[CallResult] = field(default_factory=list)
-    used: list[Used] = field(default_factory=list)
+    used: list[ToolResult] = field(default_factory=list)
     _left_out: int = 0
     _notes: list[Degradation] = field(default_factory=list)
 
