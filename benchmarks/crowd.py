@@ -28,7 +28,7 @@ _DEBATES = (100, 500)
 _MODELS, _ROUNDS = 3, 2
 _STEPS = [_MODELS, 1, _MODELS, 1, _MODELS, 1, 1]
 _CALL = ["--tokens", "200", "--delay", "0.05", "--chunk-delay", "0.001", "--keep-pace"]
-_SECONDS_BETWEEN_LOOKS = 0.01
+_POLL_SECONDS = 0.01
 
 
 def results() -> list[Result]:
@@ -119,8 +119,8 @@ async def _timed(work: Callable[[], Awaitable[None]], number: int) -> dict[str, 
 async def _watch(lags: list[float]) -> None:
     while True:
         before = time.monotonic()
-        await asyncio.sleep(_SECONDS_BETWEEN_LOOKS)
-        lags.append(time.monotonic() - before - _SECONDS_BETWEEN_LOOKS)
+        await asyncio.sleep(_POLL_SECONDS)
+        lags.append(time.monotonic() - before - _POLL_SECONDS)
 
 
 def _calls() -> list[ObservedCall]:

@@ -27,7 +27,7 @@ from contend.models.embeddings import EMBEDDED_EMBEDDING, Embedder, EmbeddingFai
 from contend.models.providers.weights import Progress, Weights, WeightsUnavailable, pull
 from contend.models.seats import (
     SeatPlan,
-    check_sight,
+    check_image_support,
     choose_seats,
     is_demonstration,
     is_small,
@@ -188,7 +188,7 @@ async def check_seats(
     seats = state["seats"]
     documents, images = state.get("documents", []), state.get("images", [])
     # Check before a large download, which might be useless.
-    check_sight(seats, settings, images)
+    check_image_support(seats, settings, images)
     check_budget(state, settings)
     if fetch:
         await _pull_missing(models_of(seats), reporter)

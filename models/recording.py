@@ -16,7 +16,7 @@ from pydantic import BaseModel, TypeAdapter
 
 from contend.graph.errors import ModelFailed, NotRecorded
 from contend.graph.values import NO_USAGE, Retrieval
-from contend.models.retries import Answered, Listener, Result, Trouble
+from contend.models.retries import Answered, FailedAttempt, Listener, Result
 from contend.models.text import clean_piece
 
 # Pieces that arrive within this time are merged, because viewers see no difference.
@@ -31,7 +31,7 @@ class Received:
     at: float  # seconds after the call began
     text: str = ""
     model: str = ""
-    trouble: Trouble | None = None
+    trouble: FailedAttempt | None = None
 
 
 class RecordedCall(BaseModel):
@@ -151,7 +151,7 @@ async def _play(
     for received in call.received:
         await tape.wait_until(received.at, began)
         if received.trouble:
-            listener.trouble(received.trouble)
+            listener.on_failed_attempt(received.trouble)
         else:
             listener.text(received.text, received.model)
     await tape.wait_until(call.seconds, began)
@@ -190,7 +190,7 @@ class _Recorder:
     received: list[Received] = field(default_factory=list)
 
     def listener(self) -> Listener:
-        return replace(self.inner, text=self._text, trouble=self._trouble)
+        return replace(self.inner, text=self._text, on_failed_attempt=self._add_failed_attempt)
 
     def _text(self, piece: str, model: str) -> None:
         last, now = self.received[-1] if self.received else None, self._seconds()
@@ -200,9 +200,9 @@ class _Recorder:
             self.received.append(Received(at=now, text=piece, model=model))
         self.inner.text(piece, model)
 
-    def _trouble(self, trouble: Trouble) -> None:
-        self.received.append(Received(at=self._seconds(), trouble=trouble))
-        self.inner.trouble(trouble)
+    def _add_failed_attempt(self, attempt: FailedAttempt) -> None:
+        self.received.append(Received(at=self._seconds(), trouble=attempt))
+        self.inner.on_failed_attempt(attempt)
 
     def _seconds(self) -> float:
         return round(asyncio.get_running_loop().time() - self.began, 3)

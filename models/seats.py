@@ -17,9 +17,9 @@ from contend.models.providers.registry import (
     ModelSpec,
     Provider,
     check_models,
+    explain_ollama_default,
     parse_spec,
     provider_of,
-    taken_for_ollama,
 )
 from contend.models.tokens import estimate_tokens
 
@@ -111,10 +111,10 @@ async def _other_model(used: set[str]) -> str | None:
     local = [spec.name for spec in specs if spec.provider == "ollama"]
     if not local:
         return None
-    from contend.models.providers.ollama import model_like  # slow to import
+    from contend.models.providers.ollama import similar_model  # slow to import
 
     try:
-        found = await model_like(local)
+        found = await similar_model(local)
     except BadInput:  # preflight explains the error
         return None
     return f"ollama:{found}" if found else None
@@ -143,7 +143,7 @@ async def preflight(
         _check_length(seat, settings, question)
         if seat.tools:
             _check_tools(seat, settings, documents)
-    check_sight(seats, settings, images)
+    check_image_support(seats, settings, images)
     return notices
 
 
@@ -151,7 +151,7 @@ async def _explain_bare_names(settings: DebateSettings) -> list[str]:
     """Explain why specs without a provider selected Ollama, if Ollama lacks the models."""
     explained = []
     for model in dict.fromkeys(models_of(settings.build_seats())):
-        if taken := taken_for_ollama(model):
+        if taken := explain_ollama_default(model):
             try:
                 await check_models([model])
             except BadInput:
@@ -216,7 +216,9 @@ def is_demonstration_model(model: str) -> bool:
     return provider_of(spec).is_demonstration(spec.name)
 
 
-def check_sight(seats: list[Seat], settings: DebateSettings, images: Sequence[Image]) -> None:
+def check_image_support(
+    seats: list[Seat], settings: DebateSettings, images: Sequence[Image]
+) -> None:
     """Refuse models that cannot accept images; allow models that may accept images."""
     for seat in (seat for seat in seats if seat.id in settings.opening_seats):
         seen = [image for image in images if strategy_for(settings).sees(seat, image)]

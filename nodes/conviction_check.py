@@ -18,7 +18,7 @@ from contend.models.replies.conviction import (
     ShortConvictionBlock,
     claim_from_block,
     claim_from_report,
-    claim_from_words,
+    claim_from_text,
     named_seat,
 )
 from contend.nodes.calls.decide import Decided, Reader, decide_calls
@@ -47,7 +47,7 @@ _READER: Reader[ConvictionBlock, Claim] = Reader(
     form=ConvictionBlock,
     short_form=ShortConvictionBlock,
     from_block=claim_from_block,
-    from_words=claim_from_words,
+    from_words=claim_from_text,
     from_report=claim_from_report,
     for_people="Has another debater convinced you? Begin with NOT CONVINCED: and your reason, or "
     "with CONVINCED: NAME and the argument that convinced you.",

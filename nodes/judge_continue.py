@@ -17,7 +17,7 @@ from contend.models.replies.decision import (
     ShortDecisionBlock,
     decision_from_block,
     decision_from_report,
-    decision_from_words,
+    decision_from_text,
 )
 from contend.models.text import clean
 from contend.nodes.budget import budget_stop, ends_rounds_when_spent
@@ -39,7 +39,7 @@ _READER: Reader[DecisionBlock, Decision] = Reader(
     form=DecisionBlock,
     short_form=ShortDecisionBlock,
     from_block=decision_from_block,
-    from_words=decision_from_words,
+    from_words=decision_from_text,
     from_report=decision_from_report,
     for_people="Is another round worth it? Begin with CONTINUE or STOP, then give your reason, "
     "such as: STOP - nothing new was said.",

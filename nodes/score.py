@@ -12,7 +12,7 @@ from contend.models.replies.rating import (
     RatingBlock,
     RatingReport,
     ratings_from_report,
-    ratings_from_words,
+    ratings_from_text,
 )
 from contend.nodes.calls.decide import Reader, decide
 from contend.nodes.calls.results import failure_results, update_of
@@ -23,7 +23,7 @@ _READER: Reader[RatingBlock, RatingBlock] = Reader(
     form=RatingBlock,
     short_form=RatingReport,
     from_block=lambda block, _: block,
-    from_words=ratings_from_words,
+    from_words=ratings_from_text,
     from_report=ratings_from_report,
     for_people="Rate the answer, each from 1 to 10, in these six lines:\n"
     "Correctness: 7\nCompleteness: 7\nClarity: 7\nDepth: 7\n"

@@ -84,7 +84,7 @@ def _with_reading(state: DebateState, runtime: Runtime[Any], spoken: TurnResult)
         spoken,
         replies.ArgumentBlock,
         lambda block, _: replies.argument_from_block(block, outcomes, prefixes),
-        lambda text: replies.argument_from_words(text, outcomes),
+        lambda text: replies.argument_from_text(text, outcomes),
     )
     reading = read or ArgumentReading()
     earlier = {each.point_id for each in all_arguments(state) if each.turn.round < turn.round}

@@ -46,7 +46,7 @@ async def score_argument(
         spoken,
         replies.ScoreBlock,
         lambda block, _: replies.score_from_block(block, argument.id, criteria),
-        lambda text: replies.score_from_words(text, argument.id, criteria),
+        lambda text: replies.score_from_text(text, argument.id, criteria),
     )
     called = False
     if reading is None:

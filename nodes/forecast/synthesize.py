@@ -11,7 +11,7 @@ from contend.graph.readings import VerdictReading
 from contend.graph.settings import ForecastSettings
 from contend.graph.state import DebateState, Turn, seat_with_role
 from contend.graph.values import Degradation, Seat
-from contend.models.replies.forecast import VerdictBlock, verdict_from_block, verdict_from_words
+from contend.models.replies.forecast import VerdictBlock, verdict_from_block, verdict_from_text
 from contend.nodes.calls.decide import read_decision
 from contend.nodes.calls.results import CallResults, turn_results, update_of, with_turns
 from contend.nodes.calls.stream import debate_id
@@ -70,7 +70,7 @@ def _with_reading(state: DebateState, runtime: Runtime[Any], spoken: TurnResult)
         spoken,
         VerdictBlock,
         lambda block, _: verdict_from_block(block, outcomes, points),
-        lambda text: verdict_from_words(text, outcomes),
+        lambda text: verdict_from_text(text, outcomes),
     )
     reading = read or VerdictReading()
     stated = normalise_stated(reading.stated, outcomes)

@@ -20,10 +20,12 @@ from contend.models.recording import (
     on_tape,
     using_tape,
 )
-from contend.models.retries import Answered, Listener, Trouble
+from contend.models.retries import Answered, FailedAttempt, Listener
 
 REPLY = TypeAdapter(Reply)
-TROUBLE = Trouble("retried", "openai:m", Failure("overloaded", "try later"), Usage(input_tokens=3))
+TROUBLE = FailedAttempt(
+    "retried", "openai:m", Failure("overloaded", "try later"), Usage(input_tokens=3)
+)
 
 
 def _request(text: str = "Ask abcdef.") -> CallRequest:
@@ -45,7 +47,7 @@ class Ear:
 
 async def _speak(listener: Listener) -> Answered[Reply]:
     listener.text("Wrong", "openai:m")
-    listener.trouble(TROUBLE)
+    listener.on_failed_attempt(TROUBLE)
     listener.text("Tag: abc", "openai:m")
     listener.text("def.", "openai:other")
     return Answered(Reply("Tag: abcdef.", usage=Usage(output_tokens=5)), "openai:m", fell_back=True)
