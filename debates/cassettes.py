@@ -54,11 +54,11 @@ def to_cassette(records: Repository, debate: StoredDebate) -> str:
     kept = debate.model_copy(update={"settings": settings, "state": state})
     stored = records.journal.read_without_chunks(debate.id, 0, debate.last_seq)
     events = [_without_machine_settings(each.as_event()) for each in stored]
-    taped = [_CassetteCall(**key._asdict(), call=call) for key, call in calls.items()]
+    recorded = [_CassetteCall(**key._asdict(), call=call) for key, call in calls.items()]
     data = {
         "debate": kept.model_dump(mode="json"),
         "events": events,
-        "calls": [each.model_dump(mode="json", exclude_defaults=True) for each in taped],
+        "calls": [each.model_dump(mode="json", exclude_defaults=True) for each in recorded],
     }
     document = {_FORMAT: _VERSION, "sha256": _checksum(data), "recording": data}
     return json.dumps(document, ensure_ascii=False, indent=1) + "\n"

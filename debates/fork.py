@@ -27,7 +27,7 @@ from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import DebateSettings
 from contend.graph.state import DebateInput, DebateState, Turn
 from contend.graph.values import Seat
-from contend.models.recording import CallKey, Received, RecordedCall, Tape, with_marks
+from contend.models.recording import CallKey, Received, RecordedCall, Recording, with_marks
 from contend.models.replies.control import nonce, without_block
 from contend.models.seats import choose_seats, is_demonstration
 from contend.models.text import clean
@@ -326,8 +326,8 @@ async def _edited(
         raise BadInput(f"The new text of turn {turn.id} is empty.")
     key, call, calls = await asyncio.to_thread(_find_call, records, parent.id, turn)
     try:
-        tape = Tape({**calls, key: _with_text(call, text)}, is_complete=True)
-        state, said = await run_step(parent, before, tape)
+        recording = Recording({**calls, key: _with_text(call, text)}, is_complete=True)
+        state, said = await run_step(parent, before, recording)
     except NotRecorded as unknown:
         raise BadInput(
             f"Your text does not say what the {turn.role} decides in turn {turn.id}. Keep the "

@@ -18,7 +18,7 @@ from contend.debates.record import StoredDebate
 from contend.debates.repository import Repository
 from contend.graph.checkpoints.saver import checkpointer
 from contend.graph.state import DebateState, Turn
-from contend.models.recording import Tape, using_tape
+from contend.models.recording import Recording, using_recording
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 
@@ -83,7 +83,7 @@ async def opened_graph(debate: StoredDebate) -> AsyncIterator[Graph]:
 
 async def write_state(graph: Graph, config: Any, state: DebateState, as_node: str) -> None:
     """Write a state as if the node had returned it; unlike a client's edit, take no lease."""
-    with using_tape(Tape()):
+    with using_recording(Recording()):
         await graph.aupdate_state(config, state, as_node=as_node)
 
 

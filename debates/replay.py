@@ -30,7 +30,7 @@ from contend.graph.errors import BadInput, ModelFailed, NotRecorded
 from contend.graph.events import NodeEvent, chunk_event
 from contend.graph.phases import PHASES
 from contend.graph.state import DebateState
-from contend.models.recording import Tape, using_tape
+from contend.models.recording import Recording, using_recording
 
 # Up to five words, each with its trailing spaces.
 _PIECE = re.compile(r"(?:\S+\s*){1,5}")
@@ -122,10 +122,10 @@ async def replay_strictly(records: Repository, debate: StoredDebate) -> Replayed
         origin = await asyncio.to_thread(records.origin, debate.id)
         steps = await read_history(graph, debate.id, origin)
     budgets = await asyncio.to_thread(read_limits, records, debate)
-    tape = Tape(calls, is_complete=True)
+    recording = Recording(calls, is_complete=True)
     pairs = [pair for pair in pairwise(steps) if _is_replayed(*pair)]
     found = [
-        await _compare(_with_limits(debate, budgets, after.at), before, after, tape)
+        await _compare(_with_limits(debate, budgets, after.at), before, after, recording)
         for before, after in pairs
     ]
     return Replayed(len(found), len(calls), [each for each in found if each])
@@ -145,13 +145,13 @@ def _is_replayed(before: HistoryStep, after: HistoryStep) -> bool:
 
 
 async def run_step(
-    debate: StoredDebate, before: HistoryStep, tape: Tape
+    debate: StoredDebate, before: HistoryStep, recording: Recording
 ) -> tuple[DebateState, list[NodeEvent]]:
     """Run the next step in memory with the recorded calls; return the new state and the events."""
     graph, config, _ = await restore_step(debate, before)
     given: Command[Any] | None = Command(update=before.given) if before.given else None
     while True:
-        with using_tape(tape):
+        with using_recording(recording):
             stream = graph.astream(
                 given,
                 config,
@@ -185,10 +185,10 @@ class _DifferentPath(Exception):
 
 
 async def _compare(
-    debate: StoredDebate, before: HistoryStep, after: HistoryStep, tape: Tape
+    debate: StoredDebate, before: HistoryStep, after: HistoryStep, recording: Recording
 ) -> Difference | None:
     try:
-        state, _ = await run_step(debate, before, tape)
+        state, _ = await run_step(debate, before, recording)
     except _DifferentPath as other:
         what = f"{other} follows instead of {', '.join(before.next) or 'the end'}"
         return Difference(before.round, before.nodes, what)

@@ -46,7 +46,7 @@ from contend.graph.values import Degradation
 from contend.models.budget import using_ledger
 from contend.models.failures import scrub
 from contend.models.providers.registry import open_models
-from contend.models.recording import CallKey, RecordedCall, Tape, using_tape
+from contend.models.recording import CallKey, RecordedCall, Recording, using_recording
 from contend.nodes.judge_continue import human_turn
 from contend.nodes.record import build_record
 from contend.nodes.retrieve import retrieval_event
@@ -93,10 +93,10 @@ async def run_debate(
             stored = await asyncio.to_thread(records.journal.last_seq, debate.id)
             current = current.model_copy(update={"last_seq": max(current.last_seq, stored)})
             run = _Run(records, lease, current, graph, watch, control)
-            await asyncio.to_thread(load_recording, records, current, run.tape)
+            await asyncio.to_thread(load_recording, records, current, run.recording)
             if rate_again:
                 await run.return_to_rating()
-                run.tape.count(await asyncio.to_thread(records.recordings.read, debate.id))
+                run.recording.count(await asyncio.to_thread(records.recordings.read, debate.id))
             await run.go(remark or Remark())
         return await asyncio.to_thread(records.find, debate.id)
     except DatabaseUnavailable as away:
@@ -128,7 +128,7 @@ class _Run:
         self.watch, self.control = watch, control
         self.announcer = Announcer(debate.id, self._send, debate.last_seq)
         self.settings = debate.as_settings()
-        self.tape = Tape(keep=self._record)
+        self.recording = Recording(keep=self._record)
         self.state: DebateState = debate.as_state()
         self.config: Any = {
             "configurable": {"thread_id": debate.id},
@@ -147,7 +147,7 @@ class _Run:
         await self._save("running")
         ledger = await open_ledger(self.records, self.debate.id, self.settings, self.state)
         try:
-            with using_tape(self.tape), using_ledger(self.debate.id, ledger):
+            with using_recording(self.recording), using_ledger(self.debate.id, ledger):
                 await self._run(given)
         finally:  # while we still hold the lease
             await self.records.journal.flush(self.lease)
@@ -290,7 +290,7 @@ class _Run:
     def _end_reuse(self) -> None:
         taken = {turn.id for turn in self.state.get("turns", [])}
         if self.debate.reused_turns and self.debate.reused_turns <= taken:
-            self.tape.known = {}
+            self.recording.known = {}
 
     def as_interrupted(self, away: DatabaseUnavailable) -> StoredDebate:
         """Return the debate from memory, because the database is unavailable."""

@@ -19,7 +19,7 @@ from contend.graph.runners import RECORDED_BY
 from contend.graph.settings import SETTINGS
 from contend.graph.state import DebateState
 from contend.models.failures import scrub
-from contend.models.recording import is_taping
+from contend.models.recording import is_recording
 from contend.nodes.own_settings import stored_settings
 
 # How often to check whether a crashed worker's lease has expired.
@@ -60,7 +60,7 @@ class ThreadRunner:
     async def hold_lease(self, graph: Any, config: Any) -> AsyncIterator[None]:
         thread = str(config["configurable"].get("thread_id", ""))
         # Our own runner holds its lease itself; a run without checkpoints cannot be continued.
-        if is_taping() or not graph.checkpointer or not is_debate_id(thread):
+        if is_recording() or not graph.checkpointer or not is_debate_id(thread):
             yield
             return
         async with AsyncExitStack() as stack:

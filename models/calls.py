@@ -26,7 +26,7 @@ from contend.models.providers.registry import (
     open_model,
     provider_of,
 )
-from contend.models.recording import CallRequest, on_tape
+from contend.models.recording import CallRequest, replay_or_record
 from contend.models.retries import Answered, Listener, with_fallbacks
 from contend.models.tracing import call_metadata, call_title, scrub_traces
 
@@ -82,7 +82,7 @@ async def ask_model(
     parameters = {"temperature": seat.temperature, "tools": tools, "token_limit": call_tools.limit}
     request = CallRequest(seat.model, messages, parameters)
     ask = partial(_ask, seat, messages, settings, call_tools)
-    return await on_tape(request, listener, _REPLY, ask)
+    return await replay_or_record(request, listener, _REPLY, ask)
 
 
 async def _ask(
@@ -133,7 +133,7 @@ async def extract(
     request = CallRequest(seat.model, messages, {"form": schema.__name__})
     form: TypeAdapter[Extracted[Block]] = TypeAdapter(Extracted[schema])  # type: ignore[valid-type]
     fill = partial(_extract, seat, messages, schema, settings)
-    return await on_tape(request, listener, form, fill)
+    return await replay_or_record(request, listener, form, fill)
 
 
 async def _extract(

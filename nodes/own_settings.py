@@ -13,7 +13,7 @@ from contend.graph.events import node_event
 from contend.graph.settings import DebateSettings
 from contend.graph.state import DebateState
 from contend.graph.values import Seat
-from contend.models.recording import is_taping
+from contend.models.recording import is_recording
 from contend.models.seats import preflight, write_specs_in_full
 from contend.nodes.budget import check_budget
 from contend.nodes.calls.stream import debate_id
@@ -77,7 +77,7 @@ async def _changed_state(
     if not changes:
         return {}
     seats = _changed_seats(state["seats"], before, settings)
-    if not is_taping():  # our own runner has checked its settings
+    if not is_recording():  # our own runner has checked its settings
         await _check(state, seats, settings)
     _report(runtime, state, changes)
     return {"settings": new, "seats": seats}
