@@ -70,9 +70,13 @@ def read_attachments(
         raise BadInput("\n".join(problems))
     return Attachments(
         tuple(
-            replace(each, document=_with_seats(each.document, docs, each.given)) for each in loaded
+            replace(each, document=_with_seats(each.document, docs, each.given_paths))
+            for each in loaded
         ),
-        tuple(replace(each, image=_with_seats(each.image, pictures, each.given)) for each in seen),
+        tuple(
+            replace(each, image=_with_seats(each.image, pictures, each.given_paths))
+            for each in seen
+        ),
         tuple(notices),
     )
 
