@@ -21,7 +21,7 @@ class InlineDocument(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    name: str = Field(min_length=1, description="What to call it, such as plan.md.")
+    name: str = Field(min_length=1, description="File name, such as plan.md.")
     text: str = Field(min_length=1, description="The whole text.")
 
     @property
@@ -34,7 +34,7 @@ class InlineImage(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    name: str = Field(min_length=1, description="What to call it, such as chart.png.")
+    name: str = Field(min_length=1, description="File name, such as chart.png.")
     data: str = Field(min_length=1, description="The file in base64, or a data URL.")
 
     @property

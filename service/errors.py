@@ -60,7 +60,7 @@ def database_unavailable(debate_id: str | None = None) -> Refused:
 
 
 def damaged_debate(debate_id: str) -> Refused:
-    detail = "What is stored of this debate is damaged; see the log of the service."
+    detail = "The stored data of this debate is damaged; see the log of the service."
     return Refused(500, "damaged", detail, debate_id=debate_id)
 
 

@@ -39,10 +39,10 @@ class Say(BaseModel):
 
 
 class Resumption(Say):
-    """A comment, and a larger budget for a debate that has one."""
+    """A comment, and optionally a larger budget if the debate has a budget."""
 
     budget: int | None = Field(None, description="Tokens that the whole debate may use.")
-    max_cost: float | None = Field(None, description="US dollars, likewise.")
+    max_cost: float | None = Field(None, description="US dollars that the whole debate may cost.")
 
     @property
     def changes(self) -> dict[str, Given]:

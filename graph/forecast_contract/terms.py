@@ -99,7 +99,7 @@ class OwnRole(Contract):
     """A role that the caller adds to `roles`."""
 
     name: OwnName
-    description: Description = Field(description="The viewpoint it argues from.")
+    description: Description = Field(description="The role's viewpoint.")
 
 
 class OwnCriterion(Contract):

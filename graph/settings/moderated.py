@@ -59,9 +59,9 @@ FORMATS: dict[DebateFormat, Format] = {
 
 
 class PositionChoice(Settings):
-    """One side of the debate, as set by the user."""
+    """A side, as configured."""
 
-    name: str = Field(min_length=1, max_length=40, description="What the advocate is called.")
+    name: str = Field(min_length=1, max_length=40, description="The advocate's name.")
     position: str | None = Field(
         None,
         max_length=2000,
@@ -213,11 +213,9 @@ class ModeratedSettings(DebateSettings):
     advocate_fallbacks: tuple[str, ...] = fallbacks_of("advocates")
     moderator_fallbacks: tuple[str, ...] = fallbacks_of("moderator")
     fact_checker_fallbacks: tuple[str, ...] = fallbacks_of("fact checker")
-    moderator_name: str = Field(
-        "Moderator", max_length=40, description="What the moderator is called."
-    )
+    moderator_name: str = Field("Moderator", max_length=40, description="The moderator's name.")
     fact_checker_name: str = Field(
-        "Fact checker", max_length=40, description="What the fact checker is called."
+        "Fact checker", max_length=40, description="The fact checker's name."
     )
     moderator_system_prompt: str = Field("", description="Your instructions for the moderator.")
     fact_checker_system_prompt: str = Field(

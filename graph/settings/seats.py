@@ -19,9 +19,9 @@ _TAKEN_IDS = ("judge", "user", "embedding", "index")
 
 
 class SeatChoice(Settings):
-    """One of several equal seats, as set by the user."""
+    """A debater, as configured."""
 
-    name: str = Field(min_length=1, max_length=40, description="What the seat is called.")
+    name: str = Field(min_length=1, max_length=40, description="The debater's name.")
     model: str = Field(min_length=1, description="The seat's model, as PROVIDER:NAME.")
     temperature: float | None = Field(
         None,
