@@ -99,10 +99,10 @@ async def run_debate(
                 run.recording.count(await asyncio.to_thread(records.recordings.read, debate.id))
             await run.go(remark or Remark())
         return await asyncio.to_thread(records.find, debate.id)
-    except DatabaseUnavailable as away:
+    except DatabaseUnavailable as outage:
         if run is None:
             raise
-        return run.as_interrupted(away)
+        return run.as_interrupted(outage)
     except (BadInput, LeaseLost):
         raise
     except Exception as error:
@@ -292,11 +292,11 @@ class _Run:
         if self.debate.reused_turns and self.debate.reused_turns <= taken:
             self.recording.known = {}
 
-    def as_interrupted(self, away: DatabaseUnavailable) -> StoredDebate:
+    def as_interrupted(self, outage: DatabaseUnavailable) -> StoredDebate:
         """Return the debate from memory, because the database is unavailable."""
         if self._status == "running":
-            self._status, self._error = "paused", str(away)
-            self.announcer.say("paused", self.state.get("round"), str(away))
+            self._status, self._error = "paused", str(outage)
+            self.announcer.say("paused", self.state.get("round"), str(outage))
         return self.debate.with_state(self._status, self.state, self._error)
 
     async def _close(self, status: Status, event: EventName, content: str, **metadata: Any) -> None:

@@ -90,8 +90,8 @@ class ServerConnection:
             ):
                 with trial:
                     result = await self._ask_each(question)
-        except _OUTAGES as away:
-            raise ServerLost(self._connection_error(away)) from away
+        except _OUTAGES as outage:
+            raise ServerLost(self._connection_error(outage)) from outage
         except NotFoundError:
             raise
         except APIStatusError as refused:

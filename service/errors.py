@@ -92,9 +92,9 @@ def refusing_outages() -> Iterator[None]:
     """Refuse a request if the database is unavailable or a debate is damaged; log the details."""
     try:
         yield
-    except DatabaseUnavailable as away:
-        log_trouble(str(away))
-        raise database_unavailable() from away
+    except DatabaseUnavailable as outage:
+        log_trouble(str(outage))
+        raise database_unavailable() from outage
     except DamagedDebate as damaged:
         log_trouble(str(damaged))
         raise damaged_debate(damaged.debate_id) from damaged
@@ -118,8 +118,8 @@ async def on_refused(_: Request, refused: Refused) -> JSONResponse:
     return refuse(refused)
 
 
-async def on_database_unavailable(_: Request, away: DatabaseUnavailable) -> JSONResponse:
-    log_trouble(str(away))
+async def on_database_unavailable(_: Request, outage: DatabaseUnavailable) -> JSONResponse:
+    log_trouble(str(outage))
     return refuse(database_unavailable())
 
 

@@ -322,8 +322,8 @@ class Runs:
         ended = run.task.result() if run.task.done() and not run.task.cancelled() else None
         try:
             return ended or await self.find(run.debate.id)
-        except DatabaseUnavailable as away:
-            raise database_unavailable(run.debate.id) from away
+        except DatabaseUnavailable as outage:
+            raise database_unavailable(run.debate.id) from outage
 
 
 async def _end(tasks: set[asyncio.Task[StoredDebate | None]]) -> None:
