@@ -18,6 +18,7 @@ from langgraph.checkpoint.serde.jsonplus import (
 )
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
+import contend.graph.record  # noqa: F401 - its values are stored too, so the list must have them
 from contend.graph.checkpoints.location import database
 from contend.graph.readings import (
     DebateScores,

@@ -54,14 +54,9 @@ def test_a_dry_run_as_json_has_the_price_of_each_model_with_its_source(
     also = ["--set", "judge_fallbacks=[ollama:m]"]
     own = contend.here(*ASK, *PRICES, *also, "--dry-run", "--json").json["prices"]
     assert [*own] == ["openai:m", "ollama:m"]
-    known: dict[str, float | str | None] = {
-        "input": 1.0,
-        "output": 2.0,
-        "cached": None,
-        "cache_write": None,
-    }
-    known |= {"source": "your settings", "read": None, "until": None}
-    assert own["openai:m"] == known
+    known = {"input": 1.0, "output": 2.0, "cached": None, "cache_write": None}
+    source = {"source": "your settings", "read": None, "until": None}
+    assert own["openai:m"] == known | source
     assert own["ollama:m"].items() >= {"input": 0.0, "source": "this machine"}.items()
     listed = price_table()["openai:gpt-5-mini"]  # a test's server has no list prices
     monkeypatch.setattr("contend.cli.view.plan.price_of", lambda *_: listed)
