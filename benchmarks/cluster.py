@@ -98,7 +98,7 @@ async def _run(workers: Workers, count: int, kill_after: float | None = None) ->
 
 async def _forecast(clients: list[LangGraphClient], at: int) -> None:
     asked, watched = clients[at % len(clients)], clients[-1]
-    settings = ForecastSettings.of_one_model("openai:panel") | {"templates": False}
+    settings = ForecastSettings.settings_for_model("openai:panel") | {"templates": False}
     thread = (await asked.threads.create())["thread_id"]
     question = REQUEST["prediction_context"]["task"]["question"]  # type: ignore[index]
     given: Any = {"question": question, "request": REQUEST}

@@ -12,12 +12,12 @@ from typing import Any
 from benchmarks.harness import (
     REPOSITORY,
     ModelProcess,
+    ObservedCall,
     Result,
-    Seen,
-    ask_again,
     debate_in,
     in_steps,
     model_process,
+    repeat_call,
 )
 from benchmarks.parallel import refine_settings
 
@@ -28,7 +28,7 @@ _DEBATES = (100, 500)
 _MODELS, _ROUNDS = 3, 2
 _STEPS = [_MODELS, 1, _MODELS, 1, _MODELS, 1, 1]
 _CALL = ["--tokens", "200", "--delay", "0.05", "--chunk-delay", "0.001", "--keep-pace"]
-_SECONDS_BETWEEN_LOOKS = 0.01
+_POLL_SECONDS = 0.01
 
 
 def results() -> list[Result]:
@@ -119,21 +119,24 @@ async def _timed(work: Callable[[], Awaitable[None]], number: int) -> dict[str, 
 async def _watch(lags: list[float]) -> None:
     while True:
         before = time.monotonic()
-        await asyncio.sleep(_SECONDS_BETWEEN_LOOKS)
-        lags.append(time.monotonic() - before - _SECONDS_BETWEEN_LOOKS)
+        await asyncio.sleep(_POLL_SECONDS)
+        lags.append(time.monotonic() - before - _POLL_SECONDS)
 
 
-def _calls() -> list[Seen]:
+def _calls() -> list[ObservedCall]:
     """Return typical calls of a debate, with half a page of text from each earlier speaker."""
     sizes = [1] * _MODELS + [_MODELS] + [_MODELS + 1] * _MODELS + [_MODELS]
     sizes += [_MODELS + 1] * _MODELS + [_MODELS, 1]
     page = " ".join(f"word{n}" for n in range(200))
-    return [Seen("model", [{"role": "user", "content": page * size}], 0.0, 0.0) for size in sizes]
+    return [
+        ObservedCall("model", [{"role": "user", "content": page * size}], 0.0, 0.0)
+        for size in sizes
+    ]
 
 
-async def _replay(client: Any, steps: list[list[Seen]]) -> None:
+async def _replay(client: Any, steps: list[list[ObservedCall]]) -> None:
     for step in steps:
-        await asyncio.gather(*(ask_again(client, call) for call in step))
+        await asyncio.gather(*(repeat_call(client, call) for call in step))
 
 
 if __name__ == "__main__":

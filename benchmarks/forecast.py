@@ -14,7 +14,7 @@ from functools import partial
 from statistics import median
 from typing import Any
 
-from benchmarks.harness import REPOSITORY, Result, Seen, ask_again, model_process, wall
+from benchmarks.harness import REPOSITORY, ObservedCall, Result, model_process, repeat_call, wall
 from contend.graph.forecast_contract.terms import ROLES
 
 LIMIT = 1.1
@@ -85,11 +85,11 @@ def results() -> list[Result]:
     return [Result(what, median(ratios), LIMIT, "x", note), *_tokens(calls)]
 
 
-Chain = list[Seen]
+Chain = list[ObservedCall]
 """Calls that each depend on the previous one."""
 
 
-def parts(calls: Sequence[Seen]) -> list[list[Chain]]:
+def parts(calls: Sequence[ObservedCall]) -> list[list[Chain]]:
     """Return the stages of a forecast; the chains of calls within a stage run in parallel."""
     found: list[list[Chain]] = []
     for number in range(1, ROUNDS + 1):
@@ -103,7 +103,7 @@ def parts(calls: Sequence[Seen]) -> list[list[Chain]]:
     return [*found, [[call for call in calls if _kind(call)[0] == "verdict"]]]
 
 
-def _chain(calls: Sequence[Seen], role: str, number: int) -> Chain:
+def _chain(calls: Sequence[ObservedCall], role: str, number: int) -> Chain:
     by_kind = {_kind(call): call for call in calls}
     return [by_kind["argument", number, role], by_kind["score", number, role]]
 
@@ -112,20 +112,20 @@ def _longest(part: Sequence[Chain]) -> float:
     return max(sum(call.ended - call.started for call in chain) for chain in part)
 
 
-async def _replay(calls: Sequence[Seen]) -> None:
+async def _replay(calls: Sequence[ObservedCall]) -> None:
     from openai import AsyncOpenAI
 
     async with AsyncOpenAI(max_retries=0) as client:
 
         async def ask(chain: Chain) -> None:
             for call in chain:
-                await ask_again(client, call)
+                await repeat_call(client, call)
 
         for part in parts(calls):
             await asyncio.gather(*map(ask, part))
 
 
-def _kind(call: Seen) -> tuple[str, int, str]:
+def _kind(call: ObservedCall) -> tuple[str, int, str]:
     system, user = (_text(message) for message in (call.messages[0], call.messages[-1]))
     if "All rounds are over" in user:
         return "verdict", 0, "judge"
@@ -141,7 +141,7 @@ def _text(message: Any) -> str:
     return str(message["content"])
 
 
-def _tokens(calls: Sequence[Seen]) -> list[Result]:
+def _tokens(calls: Sequence[ObservedCall]) -> list[Result]:
     """Count tokens with a real tokenizer; replies have the requested length."""
     count = _counter()
     sent = [sum(count(_text(m)) for m in call.messages) for call in calls]
@@ -191,7 +191,7 @@ async def _forecast() -> None:
     from contend.models.seats import choose_seats
 
     settings = ForecastSettings.model_validate(
-        {**ForecastSettings.of_one_model("openai:panel"), "max_retries": 0}
+        {**ForecastSettings.settings_for_model("openai:panel"), "max_retries": 0}
     )
     request = DebateRequest.model_validate_json(json.dumps(REQUEST))
     question = request.prediction_context.task.question

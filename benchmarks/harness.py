@@ -46,7 +46,7 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Seen:
+class ObservedCall:
     """A call as observed by the model process, with times on this machine's clock."""
 
     model: str
@@ -69,11 +69,11 @@ class ModelProcess:
         )
         self.url = self._line()
 
-    def take_calls(self) -> list[Seen]:
+    def take_calls(self) -> list[ObservedCall]:
         """Return the calls since the previous call of this method."""
         self._pipe_in().write("calls\n")
         self._pipe_in().flush()
-        return [Seen(**call) for call in json.loads(self._line())]
+        return [ObservedCall(**call) for call in json.loads(self._line())]
 
     def stop(self) -> None:
         self._pipe_in().close()
@@ -160,12 +160,12 @@ async def debate_in(
         raise RuntimeError(f"the debate ended {done.status}: {done.error}")
 
 
-async def replay(calls: list[Seen]) -> None:
+async def replay(calls: list[ObservedCall]) -> None:
     """Make the same calls in sequence with the bare openai client."""
     await replay_steps([[call] for call in calls])
 
 
-async def replay_steps(steps: Sequence[Sequence[Seen]]) -> list[float]:
+async def replay_steps(steps: Sequence[Sequence[ObservedCall]]) -> list[float]:
     """Make the same calls with the bare client, step by step; return the seconds per step."""
     from openai import AsyncOpenAI
 
@@ -173,12 +173,12 @@ async def replay_steps(steps: Sequence[Sequence[Seen]]) -> list[float]:
     async with AsyncOpenAI(max_retries=0) as client:
         for step in steps:
             began = time.monotonic()
-            await asyncio.gather(*(ask_again(client, call) for call in step))
+            await asyncio.gather(*(repeat_call(client, call) for call in step))
             took.append(time.monotonic() - began)
     return took
 
 
-async def replay_by_hand(calls: list[Seen]) -> None:
+async def replay_by_hand(calls: list[ObservedCall]) -> None:
     """Make the same calls in sequence with aiohttp, and parse every event."""
     import aiohttp
     import orjson
@@ -194,7 +194,7 @@ async def replay_by_hand(calls: list[Seen]) -> None:
                         orjson.loads(line[len(b"data: ") :])
 
 
-def in_steps(calls: list[Seen], sizes: Sequence[int]) -> list[list[Seen]]:
+def in_steps(calls: list[ObservedCall], sizes: Sequence[int]) -> list[list[ObservedCall]]:
     """Group calls into steps; raise an error if the number of calls is wrong."""
     if len(calls) != sum(sizes):
         raise RuntimeError(f"the debate made {len(calls)} calls, not {sum(sizes)}")
@@ -202,7 +202,7 @@ def in_steps(calls: list[Seen], sizes: Sequence[int]) -> list[list[Seen]]:
     return [[next(left) for _ in range(size)] for size in sizes]
 
 
-async def ask_again(client: Any, call: Seen) -> None:
+async def repeat_call(client: Any, call: ObservedCall) -> None:
     stream = await client.chat.completions.create(
         model=call.model,
         messages=call.messages,

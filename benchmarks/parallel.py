@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.harness import (
     ModelProcess,
+    ObservedCall,
     Result,
-    Seen,
     debate,
     in_steps,
     model_process,
@@ -89,7 +89,7 @@ class _Ratios:
         self._bare: list[float] = []
         self._strict: list[float] = []
 
-    def add(self, took: float, calls: Sequence[Seen]) -> None:
+    def add(self, took: float, calls: Sequence[ObservedCall]) -> None:
         (yardstick,) = asyncio.run(replay_steps([calls]))
         self._bare.append(took / yardstick)
         self._strict.append(took / _slowest(calls))
@@ -99,7 +99,7 @@ class _Ratios:
         return Result(what, median(self._bare), ROUND_LIMIT, "x", note)
 
 
-def _slowest(calls: Iterable[Seen]) -> float:
+def _slowest(calls: Iterable[ObservedCall]) -> float:
     return max(call.ended - call.started for call in calls)
 
 

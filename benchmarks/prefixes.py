@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.harness import (
     ModelProcess,
+    ObservedCall,
     Result,
-    Seen,
     debate,
     model_process,
     settings,
@@ -56,7 +56,7 @@ def _measure(server: ModelProcess, case: _Case) -> list[Result]:
     ]
 
 
-def _share(calls: Sequence[Seen], model_of: Callable[[Seen], str]) -> float:
+def _share(calls: Sequence[ObservedCall], model_of: Callable[[ObservedCall], str]) -> float:
     """Return the share of all prompt bytes that repeat the beginning of an earlier call's prompt.
 
     Calls made at the same time cannot use each other's prefixes.

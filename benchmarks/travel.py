@@ -112,7 +112,7 @@ def _recording() -> Result:
 
 
 def _without_recording() -> float:
-    with patch("contend.debates.run.using_tape", lambda _: nullcontext()):
+    with patch("contend.debates.run.using_recording", lambda _: nullcontext()):
         return wall(debate)
 
 

@@ -24,9 +24,9 @@ def records() -> Iterator[Repository]:
             opened.close()
     except SQLAlchemyError as error:
         raise BadInput(_cannot("read", error)) from error
-    except DatabaseUnavailable as away:
+    except DatabaseUnavailable as outage:
         remedy = "Check the server and DATABASE_URL, then try" if is_on_server() else "Try"
-        raise BadInput(f"{away}. {remedy} again.") from away
+        raise BadInput(f"{outage}. {remedy} again.") from outage
 
 
 def _open() -> Repository:

@@ -9,12 +9,12 @@ from contend.cli.exit_codes import PAUSED
 
 _SECONDS_TO_SAVE = 1.5
 _SHOW_CURSOR = b"\x1b[?25h"
-_insisted = threading.Event()
+_threads_abandoned = threading.Event()
 
 
 def abandon_threads() -> None:
     """Let `exit_process` skip waiting for threads, because llama.cpp may block for a long time."""
-    _insisted.set()
+    _threads_abandoned.set()
 
 
 def end_soon(message: str) -> None:
@@ -26,7 +26,7 @@ def end_soon(message: str) -> None:
 
 
 def exit_process(code: int) -> NoReturn:
-    if _insisted.is_set():
+    if _threads_abandoned.is_set():
         os._exit(code)
     sys.exit(code)
 

@@ -198,7 +198,7 @@ def create_debate(  # noqa: PLR0913 - each of them is one part of a debate
         raise BadInput("participants work only with protocol='moderated'.")
     forecast = _forecast_request(protocol, question, outcomes, due, request)
     values = {
-        **(SETTINGS[protocol].of_one_model(model) if model and protocol in SETTINGS else {}),
+        **(SETTINGS[protocol].settings_for_model(model) if model and protocol in SETTINGS else {}),
         **(settings_of(forecast) if request and forecast else {}),
         **(_participant_settings(participants) if participants else {}),
         **(settings or {}),

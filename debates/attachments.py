@@ -23,7 +23,7 @@ from contend.retrieval.passages import open_passages
 
 # Paths by seat; the key None stands for all seats.
 Given = Mapping[str | None, Sequence[Path]]
-Brought = TypeVar("Brought", Document, Image)
+Attachment = TypeVar("Attachment", Document, Image)
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,14 @@ def read_attachments(
     if problems:
         raise BadInput("\n".join(problems))
     return Attachments(
-        tuple(replace(each, document=_of(each.document, docs, each.given)) for each in loaded),
-        tuple(replace(each, image=_of(each.image, pictures, each.given)) for each in seen),
+        tuple(
+            replace(each, document=_with_seats(each.document, docs, each.given_paths))
+            for each in loaded
+        ),
+        tuple(
+            replace(each, image=_with_seats(each.image, pictures, each.given_paths))
+            for each in seen
+        ),
         tuple(notices),
     )
 
@@ -90,13 +96,13 @@ def _refuse_too_many(pictures: Given) -> None:
         raise BadInput(f"{most} images were given; the limit is {MAX_IMAGES} per seat.")
 
 
-def _of(brought: Brought, given: Given, by: frozenset[Path]) -> Brought:
+def _with_seats(attachment: Attachment, given: Given, by: frozenset[Path]) -> Attachment:
     seats = [seat for seat, paths in given.items() if not by.isdisjoint(paths)]
     whose = tuple(seat for seat in seats if seat is not None) if None not in seats else ()
-    return brought.model_copy(update={"seats": whose})
+    return attachment.model_copy(update={"seats": whose})
 
 
-async def keep_attachments(
+async def store_attachments(
     attachments: Attachments,
     settings: DebateSettings,
     embedding_model: str,
@@ -106,12 +112,12 @@ async def keep_attachments(
     notice = ""
     if attachments.loaded:
         embedder = Embedder(embedding_model, settings)
-        notice = await _keep_documents(attachments, embedder, on_progress)
+        notice = await _store_documents(attachments, embedder, on_progress)
     await asyncio.to_thread(save_images, attachments.pictures, data_home())
     return notice
 
 
-async def _keep_documents(
+async def _store_documents(
     attachments: Attachments, embedder: Embedder, on_progress: Progress
 ) -> str:
     folder = data_home() / "documents" / corpus_id(attachments.documents)
@@ -132,7 +138,7 @@ async def _keep_documents(
     return index.notice
 
 
-def check_kept(documents: Sequence[Document], images: Sequence[Image]) -> None:
+def check_stored_files(documents: Sequence[Document], images: Sequence[Image]) -> None:
     """Refuse to resume a debate whose stored files are missing."""
     if documents:
         load_corpus(tuple(documents), data_home())

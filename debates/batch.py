@@ -85,7 +85,7 @@ def check_questions(
         key = _settings_key(each)
         if key not in known:
             flags = {name: Given(value, source) for name, value in each.settings.items()}
-            with _naming(each) if flags else nullcontext():
+            with _errors_name_row(each) if flags else nullcontext():
                 found = configure(
                     options.protocol,
                     {**options.flags, **flags},
@@ -94,9 +94,9 @@ def check_questions(
                     environ,
                     options.preset,
                 )
-                known[key] = _unattended(found.settings)
+                known[key] = _require_unattended(found.settings)
             notices += [note for note in found.notices if note not in notices]
-        with _naming(each):
+        with _errors_name_row(each):
             draft = prepare.draft_debate(each.question, known[key])
             checked.append(CheckedQuestion(each, draft, _forecast(each, options.protocol)))
     return checked, notices
@@ -256,7 +256,7 @@ class Batch:
 
 
 @contextmanager
-def _naming(each: BatchQuestion) -> Iterator[None]:
+def _errors_name_row(each: BatchQuestion) -> Iterator[None]:
     try:
         yield
     except BadInput as refused:
@@ -267,7 +267,7 @@ def _settings_key(each: BatchQuestion) -> str:
     return json.dumps(dict(each.settings), sort_keys=True)
 
 
-def _unattended(settings: DebateSettings) -> DebateSettings:
+def _require_unattended(settings: DebateSettings) -> DebateSettings:
     if settings.pause != "never":
         raise BadInput("A batch cannot wait for a person; leave the setting `pause` at never.")
     return settings

@@ -21,12 +21,12 @@ from contend.models.recording import CallKey, RecordedCall
 
 _FORMAT = "contend_cassette"
 _VERSION = 1
-_GIVEN = {*DebateInput.__annotations__, "retrieval"}
+_INPUT_KEYS = {*DebateInput.__annotations__, "retrieval"}
 # Settings that would pause the rerun, or that name a folder of the recording machine.
-_OF_THE_MACHINE = {"pause", "output_dir"}
+_MACHINE_SETTINGS = {"pause", "output_dir"}
 
 
-class _TapedCall(BaseModel):
+class _CassetteCall(BaseModel):
     asked: str
     messages: str
     number: int
@@ -36,7 +36,7 @@ class _TapedCall(BaseModel):
 class Cassette(BaseModel):
     debate: StoredDebate
     events: list[Event]
-    calls: list[_TapedCall]
+    calls: list[_CassetteCall]
 
     @property
     def settings(self) -> DebateSettings:
@@ -53,12 +53,12 @@ def to_cassette(records: Repository, debate: StoredDebate) -> str:
     state = {name: value for name, value in debate.state.items() if name != "trace"}
     kept = debate.model_copy(update={"settings": settings, "state": state})
     stored = records.journal.read_without_chunks(debate.id, 0, debate.last_seq)
-    events = [_of_any_machine(each.as_event()) for each in stored]
-    taped = [_TapedCall(**key._asdict(), call=call) for key, call in calls.items()]
+    events = [_without_machine_settings(each.as_event()) for each in stored]
+    recorded = [_CassetteCall(**key._asdict(), call=call) for key, call in calls.items()]
     data = {
         "debate": kept.model_dump(mode="json"),
         "events": events,
-        "calls": [each.model_dump(mode="json", exclude_defaults=True) for each in taped],
+        "calls": [each.model_dump(mode="json", exclude_defaults=True) for each in recorded],
     }
     document = {_FORMAT: _VERSION, "sha256": _checksum(data), "recording": data}
     return json.dumps(document, ensure_ascii=False, indent=1) + "\n"
@@ -140,7 +140,7 @@ def start_from_cassette(records: Repository, cassette: Cassette) -> StoredDebate
     """Store a new debate with the same question, to be run with the recorded calls."""
     debate, fresh = cassette.debate, str(uuid4())
     state = debate.as_state()
-    given = cast("DebateState", {name: state[name] for name in state if name in _GIVEN})  # type: ignore[literal-required]
+    given = cast("DebateState", {name: state[name] for name in state if name in _INPUT_KEYS})  # type: ignore[literal-required]
     settings = cassette.settings.model_dump(mode="json") | {FROM_CASSETTE: True}
     demonstration = debate.demonstration
     records.start(fresh, debate.protocol, given, settings, demonstration=demonstration)
@@ -151,10 +151,10 @@ def start_from_cassette(records: Repository, cassette: Cassette) -> StoredDebate
 
 
 def _without_machine(settings: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in settings.items() if name not in _OF_THE_MACHINE}
+    return {name: value for name, value in settings.items() if name not in _MACHINE_SETTINGS}
 
 
-def _of_any_machine(event: Event) -> Event:
+def _without_machine_settings(event: Event) -> Event:
     about = event["metadata"]
     if "settings" not in about:
         return event

@@ -62,7 +62,7 @@ def estimate(
     known = [price for price in prices.values() if price]
     unpriced = tuple(model for model, price in prices.items() if not price)
     is_priced = not unpriced
-    likely, rests_on = _likely(calls, asked, made, _alike(past, models))
+    likely, based_on = _likely(calls, asked, made, _similar(past, models))
     mean = sum(cost_of(likely[1], price) or 0.0 for price in known) / len(known) if known else 0.0
     return Estimate(
         calls,
@@ -70,7 +70,7 @@ def estimate(
         _costs(known, low, high) if is_priced else None,
         unpriced,
         min((price.read for price in known if price.read), default=None),
-        Likely(likely[0], _total(likely[1]), mean if is_priced else None, rests_on),
+        Likely(likely[0], _total(likely[1]), mean if is_priced else None, based_on),
     )
 
 
@@ -113,7 +113,7 @@ def _likely_sum(one: Likely | None, other: Likely | None) -> Likely | None:
     return replace(both, cost_usd=cost, debates=max(one.debates, other.debates))
 
 
-def _alike(past: Sequence[PastDebate], models: Iterable[str]) -> Sequence[PastDebate]:
+def _similar(past: Sequence[PastDebate], models: Iterable[str]) -> Sequence[PastDebate]:
     """Return past debates with the same models or, if there are none, all past debates."""
     wanted = set(models)
     return [each for each in past if wanted == each.models] or past

@@ -148,7 +148,7 @@ class Forecast:
     debate: StoredDebate
     request: DebateRequest
     result: DebateResult
-    came: str | None
+    actual_outcome: str | None
 
     @property
     def due(self) -> date | None:
@@ -161,23 +161,23 @@ class Forecast:
 
 def forecasts(records: Repository, report: Report = skip_silently) -> list[Forecast]:
     """Return all finished forecasts; report and skip damaged forecasts."""
-    came, found = records.resolutions(), []
+    outcomes, found = records.resolutions(), []
     for debate in records.done(PROTOCOL, report):
         try:
-            found.append(_forecast(debate, came.get(debate.id)))
+            found.append(_forecast(debate, outcomes.get(debate.id)))
         except (KeyError, ValidationError):
             report(DamagedDebate(debate.id))
     return found
 
 
-def _forecast(debate: StoredDebate, came: str | None) -> Forecast:
+def _forecast(debate: StoredDebate, actual_outcome: str | None) -> Forecast:
     request = DebateRequest.model_validate_json(json.dumps(debate.state["request"]))
     result = DebateResult.model_validate_json(json.dumps(debate.state["forecast"]))
-    return Forecast(debate, request, result, came)
+    return Forecast(debate, request, result, actual_outcome)
 
 
 def due_forecasts(found: Iterable[Forecast], today: date, *, every: bool) -> list[Forecast]:
-    waiting = [each for each in found if each.came is None]
+    waiting = [each for each in found if each.actual_outcome is None]
     if not every:
         waiting = [each for each in waiting if each.due is not None and each.due <= today]
     return sorted(waiting, key=lambda each: each.due or date.max)
@@ -190,19 +190,19 @@ def resolve(records: Repository, debate: StoredDebate, outcome: str, *, replace:
     if debate.status != "done":
         raise BadInput(f"Debate {debate.id[:8]} is {debate.status}; resolve it when it is done.")
     known = {each.casefold(): each for each in _forecast(debate, None).outcome_ids}
-    came = known.get(outcome.strip().casefold())
-    if came is None:
+    actual_outcome = known.get(outcome.strip().casefold())
+    if actual_outcome is None:
         raise BadInput(
             f"Debate {debate.id[:8]} has no outcome '{outcome}'; it has: "
             f"{', '.join(known.values())}."
         )
     before = records.resolutions().get(debate.id)
-    if before is not None and before != came and not replace:
+    if before is not None and before != actual_outcome and not replace:
         raise BadInput(
             f"Debate {debate.id[:8]} is already resolved as '{before}'; add --replace to change it."
         )
-    records.resolve(debate.id, came)
-    return _forecast(debate, came)
+    records.resolve(debate.id, actual_outcome)
+    return _forecast(debate, actual_outcome)
 
 
 # --- the scoreboard ---
@@ -234,10 +234,10 @@ class Scoreboard:
 def scoreboard(records: Repository, report: Report = skip_silently) -> Scoreboard:
     whole = []
     for each in forecasts(records, report):
-        if each.came is not None:
+        if each.actual_outcome is not None:
             # Load the turns, which name models and rounds, only for resolved forecasts.
             try:
-                whole.append(_forecast(records.find(each.debate.id), each.came))
+                whole.append(_forecast(records.find(each.debate.id), each.actual_outcome))
             except DamagedDebate as damaged:
                 report(damaged)
     log_odds = _pooled(whole, "log_odds")
@@ -258,19 +258,19 @@ def _pool(found: Forecast, name: str) -> dict[str, float]:
 
 
 def _pooled(found: Iterable[Forecast], name: str) -> list[tuple[dict[str, float], str]]:
-    return [(values, each.came or "") for each in found if (values := _pool(each, name))]
+    return [(values, each.actual_outcome or "") for each in found if (values := _pool(each, name))]
 
 
-Stated = Iterator[tuple[str, numbers.Distribution]]
+NamedDistributions = Iterator[tuple[str, numbers.Distribution]]
 """Distributions, each with the name of the role, model or round that stated it."""
 
 
-def _by_pool(found: Forecast) -> Stated:
+def _by_pool(found: Forecast) -> NamedDistributions:
     for name in POOLS:
         yield name, _pool(found, name)
 
 
-def _by_role(found: Forecast) -> Stated:
+def _by_role(found: Forecast) -> NamedDistributions:
     """Yield the last probabilities of each role, and the probabilities in the judge's verdict."""
     stated: dict[str, dict[str, float]] = defaultdict(dict)
     for row in found.result.probability_distribution:
@@ -281,7 +281,7 @@ def _by_role(found: Forecast) -> Stated:
     yield from stated.items()
 
 
-def _by_model(found: Forecast) -> Stated:
+def _by_model(found: Forecast) -> NamedDistributions:
     state = found.debate.as_state()
     for said in kept_arguments(state):
         yield said.turn.model, said.reading.stated.probabilities
@@ -290,21 +290,25 @@ def _by_model(found: Forecast) -> Stated:
             yield turn.model, turn.assessment.stated.probabilities
 
 
-def _by_round(found: Forecast) -> Stated:
+def _by_round(found: Forecast) -> NamedDistributions:
     kept = kept_arguments(found.debate.as_state())
     for number in range(1, max((said.turn.round for said in kept), default=0) + 1):
         stated = list(stated_in(kept, number).values())
         yield f"round {number}", numbers.linear_pool(stated, found.outcome_ids)
 
 
-def _rows(found: Iterable[Forecast], stated_by: Callable[[Forecast], Stated]) -> list[Row]:
+def _rows(
+    found: Iterable[Forecast], stated_by: Callable[[Forecast], NamedDistributions]
+) -> list[Row]:
     """Score all complete distributions, grouped by name."""
     losses: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for each in found:
         for name, values in stated_by(each):
             if numbers.is_complete(values, each.outcome_ids):
-                came = each.came or ""
-                losses[name].append((numbers.brier(values, came), numbers.log_loss(values, came)))
+                actual = each.actual_outcome or ""
+                losses[name].append(
+                    (numbers.brier(values, actual), numbers.log_loss(values, actual))
+                )
     return [
         Row(name, len(each), fmean(b for b, _ in each), fmean(loss for _, loss in each))
         for name, each in losses.items()

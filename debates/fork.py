@@ -16,7 +16,7 @@ from contend.debates.family import Origin, SharedPart
 from contend.debates.history import HistoryStep, opened_graph, read_history, write_state
 from contend.debates.prepare import Reporter, check_seats
 from contend.debates.record import REUSED_TURNS, StoredDebate, dump_state
-from contend.debates.replay import at_step, run_step
+from contend.debates.replay import restore_step, run_step
 from contend.debates.repository import Repository
 from contend.debates.settings_sources import settings_from
 from contend.debates.stored_events import EventSource, StoredEvent, encode
@@ -27,7 +27,7 @@ from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import DebateSettings
 from contend.graph.state import DebateInput, DebateState, Turn
 from contend.graph.values import Seat
-from contend.models.recording import CallKey, Received, RecordedCall, Tape, with_marks
+from contend.models.recording import CallKey, Received, RecordedCall, Recording, with_marks
 from contend.models.replies.control import nonce, without_block
 from contend.models.seats import choose_seats, is_demonstration
 from contend.models.text import clean
@@ -39,7 +39,7 @@ from contend.nodes.rounds import describe_round
 _INPUT = DebateInput.__annotations__
 _AFTER = {*AFTER_THE_ROUNDS, "store"}
 # These events are about one run, not about the debate; the fork sends its own.
-_OF_A_RUN = {"debate_start", "paused", "resumed", "error", "complete"}
+_RUN_EVENTS = {"debate_start", "paused", "resumed", "error", "complete"}
 
 
 class ForkPoint(NamedTuple):
@@ -76,11 +76,11 @@ class FollowUp:
     """One more round after the last round."""
 
 
-Place = ForkPoint | AfterTurn | Edit | FollowUp
+ForkLocation = ForkPoint | AfterTurn | Edit | FollowUp
 
 
 @dataclass(frozen=True)
-class _Start:
+class _ForkStart:
     step: HistoryStep
     state: DebateState
     shared_until: datetime
@@ -92,7 +92,7 @@ class _Start:
 async def fork_debate(
     records: Repository,
     parent: StoredDebate,
-    where: Place,
+    where: ForkLocation,
     changes: Mapping[str, Any],
     say: str = "",
     reporter: Reporter | None = None,
@@ -114,8 +114,8 @@ async def fork_debate(
         given: DebateState = {**start.state, "seats": seats}
         await check_seats(given, settings, reporter or Reporter(), fetch=fetch)
         paid = paid_by(start.state, settings)
-        state: DebateState = {**given, "paid_before": paid, **_stored_in(given, settings)}
-        *_, node = await at_step(parent, start.step)
+        state: DebateState = {**given, "paid_before": paid, **_settings_for_state(given, settings)}
+        *_, node = await restore_step(parent, start.step)
         fork_id = str(uuid4())
         config: Any = {"configurable": {"thread_id": fork_id}}
         # Written before the record, because without a checkpoint the fork would start from the
@@ -130,20 +130,20 @@ async def _start(
     records: Repository,
     parent: StoredDebate,
     steps: Sequence[HistoryStep],
-    where: Place,
+    where: ForkLocation,
     settings: DebateSettings,
-) -> _Start:
+) -> _ForkStart:
     if isinstance(where, FollowUp):
         return _follow_up(steps, settings)
     if isinstance(where, ForkPoint):
         step = find_step(steps, where)
-        return _Start(step, step.state, step.at)
+        return _ForkStart(step, step.state, step.at)
     turn = _find_turn(parent.turns, where.turn)
-    before, step = _around(steps, turn)
+    before, step = _steps_around(steps, turn)
     if isinstance(where, AfterTurn):
-        return _Start(step, step.state, step.at)
+        return _ForkStart(step, step.state, step.at)
     state, said = await _edited(records, parent, before, turn, where.text)
-    return _Start(step, state, before.at, said, turn.id)
+    return _ForkStart(step, state, before.at, said, turn.id)
 
 
 def _another_round(parent: StoredDebate) -> dict[str, Any]:
@@ -161,17 +161,17 @@ def _another_round(parent: StoredDebate) -> dict[str, Any]:
     return changes
 
 
-def _follow_up(steps: Sequence[HistoryStep], settings: DebateSettings) -> _Start:
+def _follow_up(steps: Sequence[HistoryStep], settings: DebateSettings) -> _ForkStart:
     """Start after the last round, without the decision to stop."""
     ended = next((step for step in steps if "stop" in step.state), None)
     if ended is None:
         raise BadInput("The checkpoints of this debate do not say where its rounds ended.")
     state = cast("DebateState", {key: ended.state[key] for key in ended.state if key != "stop"})  # type: ignore[literal-required]
     opened, event = describe_round(state, settings, state["round"] + 1)
-    return _Start(ended, state | opened, ended.at, [event], reopens=True)
+    return _ForkStart(ended, state | opened, ended.at, [event], reopens=True)
 
 
-def _stored_in(state: DebateState, settings: DebateSettings) -> DebateState:
+def _settings_for_state(state: DebateState, settings: DebateSettings) -> DebateState:
     """Return the new settings for the state, or nothing if the state holds no settings."""
     return {"settings": settings.model_dump(mode="json")} if state.get("settings") else {}
 
@@ -183,7 +183,7 @@ def _write(
     state: DebateState,
     settings: DebateSettings,
     origin: Origin,
-    start: _Start,
+    start: _ForkStart,
 ) -> None:
     given = cast("DebateState", {key: state[key] for key in state if key in _INPUT})  # type: ignore[literal-required]
     about = settings.model_dump(mode="json")
@@ -198,14 +198,14 @@ def _write(
 
 
 def _shared_events(
-    parent_id: str, stored: Sequence[StoredEvent], start: _Start, first: NodeEvent, fork_id: str
+    parent_id: str, stored: Sequence[StoredEvent], start: _ForkStart, first: NodeEvent, fork_id: str
 ) -> list[StoredEvent]:
     """Return the fork's first events; shift the times of shared events so that they end now."""
     events = [(each.source or EventSource(parent_id, each.seq), each.as_event()) for each in stored]
     shared = [
         (source, event)
         for source, event in events
-        if event["event"] not in _OF_A_RUN
+        if event["event"] not in _RUN_EVENTS
         and not (start.reopens and _ends_rounds(event))
         and datetime.fromisoformat(event["ts"]) <= start.shared_until
     ]
@@ -310,7 +310,7 @@ async def _seats(
     return [each.model_copy(update={"position": position[each.id]}) for each in chosen]
 
 
-def _around(steps: Sequence[HistoryStep], turn: Turn) -> tuple[HistoryStep, HistoryStep]:
+def _steps_around(steps: Sequence[HistoryStep], turn: Turn) -> tuple[HistoryStep, HistoryStep]:
     for before, step in pairwise(steps):
         if turn.id in (each.id for each in step.turns):
             return before, step
@@ -326,8 +326,8 @@ async def _edited(
         raise BadInput(f"The new text of turn {turn.id} is empty.")
     key, call, calls = await asyncio.to_thread(_find_call, records, parent.id, turn)
     try:
-        tape = Tape({**calls, key: _with_text(call, text)}, is_complete=True)
-        state, said = await run_step(parent, before, tape)
+        recording = Recording({**calls, key: _with_text(call, text)}, is_complete=True)
+        state, said = await run_step(parent, before, recording)
     except NotRecorded as unknown:
         raise BadInput(
             f"Your text does not say what the {turn.role} decides in turn {turn.id}. Keep the "
@@ -365,7 +365,7 @@ def _find_call(
         if key.asked == asked and recorded.answer and "form" not in recorded.parameters
     ]
     if len(found) > 1:  # several turns with the same name, or a turn with tools
-        found = [each for each in found if _says(each[1], turn, marks[0])]
+        found = [each for each in found if _produced(each[1], turn, marks[0])]
     if not found and (born := records.origin(debate_id)):
         raise BadInput(f"Turn {turn.id} is shared with debate {born.parent_id[:8]}; fork that one.")
     if len(found) != 1:
@@ -373,7 +373,7 @@ def _find_call(
     return *found[0], calls
 
 
-def _says(call: RecordedCall, turn: Turn, tag: str) -> bool:
+def _produced(call: RecordedCall, turn: Turn, tag: str) -> bool:
     text = str((call.answer or {})["result"]["text"])
     return turn.text in (text, without_block(text, tag))
 

@@ -18,18 +18,18 @@ from contend.debates.record import StoredDebate
 from contend.debates.repository import Repository
 from contend.graph.checkpoints.saver import checkpointer
 from contend.graph.state import DebateState, Turn
-from contend.models.recording import Tape, using_tape
+from contend.models.recording import Recording, using_recording
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 
 # LangGraph's task id for writes from outside the graph.
 _NO_TASK = "00000000-0000-0000-0000-000000000000"
-_NEVER = datetime.min.replace(tzinfo=UTC)
+_EARLIEST = datetime.min.replace(tzinfo=UTC)
 # A person's additions are appended to these lists.
 _LISTS = {"turns", "degraded"}
 
 
-class _Line(BaseCheckpointSaver[Any]):
+class _CheckpointChain(BaseCheckpointSaver[Any]):
     """Keeps the newest checkpoint and all ancestors in memory, because LangGraph rereads them."""
 
     def __init__(self, newest_first: Sequence[CheckpointTuple]) -> None:
@@ -83,7 +83,7 @@ async def opened_graph(debate: StoredDebate) -> AsyncIterator[Graph]:
 
 async def write_state(graph: Graph, config: Any, state: DebateState, as_node: str) -> None:
     """Write a state as if the node had returned it; unlike a client's edit, take no lease."""
-    with using_tape(Tape()):
+    with using_recording(Recording()):
         await graph.aupdate_state(config, state, as_node=as_node)
 
 
@@ -94,7 +94,7 @@ async def read_history(
     config: Any = {"configurable": {"thread_id": debate_id}}
     saver = cast("BaseCheckpointSaver[Any]", graph.checkpointer)
     # Read completely first, because an unfinished read blocks writers.
-    saved = _Line([each async for each in saver.alist(config)])
+    saved = _CheckpointChain([each async for each in saver.alist(config)])
     states = graph.copy({"checkpointer": saved}).aget_state_history(config)
     newest_first = [each async for each in states]
     nodes = tuple(name for name in graph.nodes if name != START)
@@ -127,7 +127,7 @@ def describe_step(step: HistoryStep) -> dict[str, Any]:
 
 def _beginning(origin: Origin | None) -> HistoryStep:
     first = (origin.node if origin else START,)
-    return HistoryStep("", first, first, None, (), _NEVER, {}, False, False, {}, None)
+    return HistoryStep("", first, first, None, (), _EARLIEST, {}, False, False, {}, None)
 
 
 def _step(

@@ -63,23 +63,23 @@ Listener = Callable[[Group], None]
 @dataclass
 class _Outbox:
     lease: Lease
-    said: list[Event] = field(default_factory=list)
+    new: list[Event] = field(default_factory=list)
     # Chunks merged for a write; never merged again, because a failed write may have succeeded.
-    joined: list[Event] = field(default_factory=list)
+    merged: list[Event] = field(default_factory=list)
     last: int | None = None
     is_over: bool = False
 
-    def join(self) -> list[Event]:
-        self.joined += merge_chunks(self.said)
-        self.said = []
-        return self.joined
+    def merge(self) -> list[Event]:
+        self.merged += merge_chunks(self.new)
+        self.new = []
+        return self.merged
 
 
-class _Round:
+class _WriteBatch:
     """A transaction with events of any number of debates."""
 
     def __init__(self) -> None:
-        self.hurry, self.over = asyncio.Event(), asyncio.Event()
+        self.write_now, self.finished = asyncio.Event(), asyncio.Event()
 
 
 class Journal:
@@ -87,46 +87,46 @@ class Journal:
         self._engine = engine
         self._outboxes: dict[str, _Outbox] = {}
         self._writing: asyncio.Task[None] | None = None
-        self._current: _Round | None = None
-        self._next: _Round | None = None
+        self._current: _WriteBatch | None = None
+        self._next: _WriteBatch | None = None
         self._next_write_at = 0.0
         self._listeners: dict[str, Listener] = {}
 
     def add(self, event: Event, lease: Lease) -> None:
         outbox = self._outboxes.setdefault(lease.owner, _Outbox(lease))
-        outbox.said.append(event)
-        self._plan_round()
+        outbox.new.append(event)
+        self._schedule_batch()
 
     async def flush(self, lease: Lease) -> None:
         """Store a debate's events now; if the database is unavailable, they stay pending."""
         outbox = self._outboxes.get(lease.owner)
-        if outbox is None or not (outbox.said or outbox.joined):
+        if outbox is None or not (outbox.new or outbox.merged):
             return
-        is_being_written = not outbox.said and self._current is not None
-        planned = self._current if is_being_written else self._plan_round()
+        is_being_written = not outbox.new and self._current is not None
+        planned = self._current if is_being_written else self._schedule_batch()
         if planned:
-            planned.hurry.set()
-            await planned.over.wait()
+            planned.write_now.set()
+            await planned.finished.wait()
 
     def pending(self, lease: Lease) -> list[Event]:
         """Return the events that are not stored yet, so that the caller can store them."""
         outbox = self._outboxes.get(lease.owner)
-        return list(outbox.join()) if outbox else []
+        return list(outbox.merge()) if outbox else []
 
     def confirm(self, lease: Lease, said: Sequence[Event]) -> None:
         """Announce events that the caller has stored, and clear the pending ones."""
         outbox = self._outboxes.setdefault(lease.owner, _Outbox(lease))
-        outbox.said, outbox.joined = [], []
+        outbox.new, outbox.merged = [], []
         self._announce(outbox, encode(said))
 
     def end(self, lease: Lease) -> None:
         """Forget a run as soon as its events are stored."""
         outbox = self._outboxes.get(lease.owner)
-        if outbox and (outbox.said or outbox.joined):
+        if outbox and (outbox.new or outbox.merged):
             outbox.is_over = True
         else:
             self._outboxes.pop(lease.owner, None)
-        self._tell(lease.debate_id, Group([], None))
+        self._notify_listener(lease.debate_id, Group([], None))
 
     def is_run_here(self, debate_id: str) -> bool:
         boxes = self._outboxes.values()
@@ -206,36 +206,36 @@ class Journal:
         mine = sa.and_(events.c.debate_id == debate_id, events.c.name == "seat_complete")
         return {str(each.as_event()["metadata"]["turn"]) for each in self._select(mine)}
 
-    def _plan_round(self) -> _Round:
+    def _schedule_batch(self) -> _WriteBatch:
         if self._writing is None or self._writing.done():
-            self._next = _Round()
-            self._writing = asyncio.create_task(self._write_rounds())
+            self._next = _WriteBatch()
+            self._writing = asyncio.create_task(self._write_batches())
         elif self._next is None:
-            self._next = _Round()
+            self._next = _WriteBatch()
         return self._next
 
-    async def _write_rounds(self) -> None:
+    async def _write_batches(self) -> None:
         clock = asyncio.get_running_loop().time
         while self._next:
             # After a pause, the first event is written immediately.
-            await wait_for_event(self._next_write_at - clock(), self._next.hurry)
+            await wait_for_event(self._next_write_at - clock(), self._next.write_now)
             self._next_write_at = clock() + GROUP_SECONDS
             self._current, self._next = self._next, None
             try:
-                await self._write_round()
+                await self._write_batch()
             finally:
-                self._current.over.set()
+                self._current.finished.set()
                 self._current = None
 
-    async def _write_round(self) -> None:
-        due = [each for each in self._outboxes.values() if each.said or each.joined]
-        said = {each.lease: list(each.join()) for each in due}
+    async def _write_batch(self) -> None:
+        due = [each for each in self._outboxes.values() if each.new or each.merged]
+        said = {each.lease: list(each.merge()) for each in due}
         try:
             stored = await asyncio.to_thread(self._write_all, said)
         except DatabaseUnavailable:
             return
         for outbox in due:
-            outbox.joined = []
+            outbox.merged = []
             if outbox.is_over or outbox.lease not in stored:
                 self._outboxes.pop(outbox.lease.owner, None)
             self._announce(outbox, stored.get(outbox.lease, []))
@@ -274,9 +274,9 @@ class Journal:
         previous = outbox.last
         if stored:
             outbox.last = stored[-1].seq
-        self._tell(outbox.lease.debate_id, Group(stored, previous))
+        self._notify_listener(outbox.lease.debate_id, Group(stored, previous))
 
-    def _tell(self, debate_id: str, group: Group) -> None:
+    def _notify_listener(self, debate_id: str, group: Group) -> None:
         if listener := self._listeners.get(debate_id):
             listener(group)
 

@@ -89,7 +89,7 @@ class LiveEvents:
             channel = self._channels[debate_id] = _Channel(self._records, debate_id)
             self._start(channel.follow_journal())
         if html and channel.shown is None:
-            channel.shown = _Recent()
+            channel.shown = _RecentEvents()
             self._start(channel.render())
         channel.viewers += 1
         return channel
@@ -118,7 +118,7 @@ class LiveEvents:
             await wait_for_event(_SECONDS_BETWEEN_CLEANUPS, self._closing)
 
 
-class _Recent:
+class _RecentEvents:
     """Keeps the newest events of a debate in memory."""
 
     def __init__(self) -> None:
@@ -173,15 +173,15 @@ class _Channel:
         self._records, self._id = records, debate_id
         self._journal: Journal = records.journal
         self._html = HtmlEvents(self._journal, debate_id)
-        self._recent = _Recent()
-        self.shown: _Recent | None = None
+        self._recent = _RecentEvents()
+        self.shown: _RecentEvents | None = None
         """The same events with HTML, if a viewer wants HTML."""
         self.viewers = 0
         self.has_ended = False
         self._ending = asyncio.Event()
-        self._look = asyncio.Event()
+        self._wake_up = asyncio.Event()
         # One reader at a time, so that many new viewers do not use up the threads for debates.
-        self._one_reader = asyncio.Lock()
+        self._read_lock = asyncio.Lock()
         self._journal.listen(debate_id, self._receive)
 
     @property
@@ -192,7 +192,7 @@ class _Channel:
         self.has_ended = True
         self._journal.stop_listening(self._id, self._receive)
         self._ending.set()
-        self._look.set()
+        self._wake_up.set()
         self._notify()
 
     async def read(
@@ -209,7 +209,7 @@ class _Channel:
         if known is not None:
             return EventPage(known, known[-1].seq if known else after)
         if viewing.html:
-            async with self._one_reader:
+            async with self._read_lock:
                 return await asyncio.to_thread(self._read_stored, after, viewing)
         return await asyncio.to_thread(self._read_stored, after, viewing)
 
@@ -218,7 +218,7 @@ class _Channel:
             return True
         return await self._recent_for(viewing).wait(after, viewing.idle_seconds)
 
-    def _recent_for(self, viewing: Viewing) -> _Recent:
+    def _recent_for(self, viewing: Viewing) -> _RecentEvents:
         return self.shown if viewing.html and self.shown else self._recent
 
     def _is_over(self, after: int) -> bool:
@@ -244,7 +244,7 @@ class _Channel:
         if self._recent.is_started and group.stored and group.previous == self._recent.last:
             self._recent.append(group.stored)
         else:
-            self._look.set()
+            self._wake_up.set()
 
     async def follow_journal(self) -> None:
         """Read new events when notified or, for debates in other processes, at intervals."""
@@ -253,10 +253,10 @@ class _Channel:
             while not self.has_ended:
                 wait = _SHORTEST_WAIT if await self._read_new() else min(2 * wait, _LONGEST_WAIT)
                 if self._journal.is_run_here(self._id):
-                    await self._look.wait()
+                    await self._wake_up.wait()
                 else:
-                    await wait_for_event(wait, self._look)
-                self._look.clear()
+                    await wait_for_event(wait, self._wake_up)
+                self._wake_up.clear()
         except Exception as error:  # noqa: BLE001 - the viewers must not wait for ever
             _log_error(f"The events of debate {self._id} cannot be followed", error)
             self.end()
@@ -277,7 +277,7 @@ class _Channel:
             if new:
                 self._recent.append(new)
                 if len(update.stored) == _PAGE:
-                    self._look.set()
+                    self._wake_up.set()
             elif not update.stored and not self._journal.is_run_here(self._id):
                 await self._check_end(update.status)
         except DatabaseUnavailable:  # try again later
@@ -291,7 +291,7 @@ class _Channel:
             return
         try:
             if await asyncio.to_thread(self._records.store_missing_events, self._id):
-                self._look.set()
+                self._wake_up.set()
         except DamagedDebate:
             self.end()
 

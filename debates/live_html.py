@@ -49,9 +49,11 @@ class HtmlEvents:
 
     def add(self, stored: list[StoredEvent]) -> list[StoredEvent]:
         with self._lock:
-            changed = {turn for each in stored if (turn := self._take(each))}
+            changed = {turn for each in stored if (turn := self._track(each))}
             turns = [self._open[turn] for turn in changed if turn in self._open]
-            patches = {turn.chunks[-1].seq: _patch(turn) for turn in turns if turn.text.has_text}
+            patches = {
+                turn.chunks[-1].seq: _changed_html(turn) for turn in turns if turn.text.has_text
+            }
             self._last = stored[-1].seq
             return [self._with_html(each, patches) for each in stored]
 
@@ -77,10 +79,10 @@ class HtmlEvents:
             self._last = newest.seq if newest else 0
             resumed = self._journal.last_resumed(self._id)  # unfinished turns restart here
             for each in self._journal.read(self._id, resumed, until=self._last):
-                self._take(each)
+                self._track(each)
         return self._last
 
-    def _take(self, stored: StoredEvent) -> _Turn | None:
+    def _track(self, stored: StoredEvent) -> _Turn | None:
         """Update the unfinished turns with an event; for a chunk, return the turn."""
         if stored.is_chunk:
             event = stored.as_event()
@@ -135,7 +137,7 @@ def read_without_finished_chunks(journal: Journal, debate_id: str, after: int) -
     return EventPage(kept[::-1], stored[-1].seq if stored else after)
 
 
-def _patch(turn: _OpenTurn) -> tuple[int, str]:
+def _changed_html(turn: _OpenTurn) -> tuple[int, str]:
     patch = turn.text.render()
     if turn.is_shown:
         return patch

@@ -10,9 +10,9 @@ from uuid import uuid4
 
 from contend.debates.attachments import (
     Attachments,
-    check_kept,
-    keep_attachments,
+    check_stored_files,
     read_attachments,
+    store_attachments,
 )
 from contend.debates.outputs import check_writable
 from contend.debates.record import StoredDebate
@@ -27,7 +27,7 @@ from contend.models.embeddings import EMBEDDED_EMBEDDING, Embedder, EmbeddingFai
 from contend.models.providers.weights import Progress, Weights, WeightsUnavailable, pull
 from contend.models.seats import (
     SeatPlan,
-    check_sight,
+    check_image_support,
     choose_seats,
     is_demonstration,
     is_small,
@@ -100,7 +100,7 @@ async def prepare_debate(
     if fetch:
         await _prepare_search(plan.embedding_model, draft, reporter)
     with reporter.indexing("documents") as on_progress:
-        notice = await keep_attachments(files, settings, plan.embedding_model, on_progress)
+        notice = await store_attachments(files, settings, plan.embedding_model, on_progress)
     if notice:
         reporter.note(notice)
     return PreparedDebate(draft.question, settings, plan, files)
@@ -146,7 +146,7 @@ async def prepare_resume(
     if debate.is_from_cassette or debate.server:
         return
     state = debate.as_state()
-    await asyncio.to_thread(check_kept, state.get("documents", []), state.get("images", []))
+    await asyncio.to_thread(check_stored_files, state.get("documents", []), state.get("images", []))
     await check_seats(state, settings or debate.as_settings(), reporter or Reporter(), fetch=True)
 
 
@@ -188,7 +188,7 @@ async def check_seats(
     seats = state["seats"]
     documents, images = state.get("documents", []), state.get("images", [])
     # Check before a large download, which might be useless.
-    check_sight(seats, settings, images)
+    check_image_support(seats, settings, images)
     check_budget(state, settings)
     if fetch:
         await _pull_missing(models_of(seats), reporter)

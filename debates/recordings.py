@@ -8,18 +8,18 @@ from contend.debates.tables import calls, write
 if TYPE_CHECKING:  # slow to import, and only runs and replays need it
     from contend.debates.record import StoredDebate
     from contend.debates.repository import Repository
-    from contend.models.recording import CallKey, RecordedCall, Tape
+    from contend.models.recording import CallKey, RecordedCall, Recording
 
 
-def load_recording(records: "Repository", debate: "StoredDebate", tape: "Tape") -> None:
+def load_recording(records: "Repository", debate: "StoredDebate", recording: "Recording") -> None:
     """Load the recorded calls that a debate reuses, from a cassette or a parent debate."""
     parent = records.origin(debate.id) if debate.reused_turns else None
     if not (debate.is_from_cassette or parent):
         return
-    tape.known = records.recordings.read(parent.parent_id if parent else debate.id)
-    tape.retrieval = debate.as_state().get("retrieval")
+    recording.known = records.recordings.read(parent.parent_id if parent else debate.id)
+    recording.retrieval = debate.as_state().get("retrieval")
     if debate.is_from_cassette:
-        tape.is_complete, tape.keep = True, None
+        recording.is_complete, recording.keep = True, None
 
 
 class Recordings:

@@ -16,7 +16,7 @@ async def answer_pause(
 ) -> Command[Any]:
     """Build the answer to a pause or to a request for a person's turn."""
     asked = snapshot.interrupts[0]
-    answer = join_remarks(await _unheard(saver, config), remark).model_dump()
+    answer = join_remarks(await _pending_answer(saver, config), remark).model_dump()
     people = [seat for seat in snapshot.values["seats"] if seat.is_human]
     # Several people may be asked at once; this answers the first.
     resume = {asked.id: answer} if len(people) > 1 else answer
@@ -24,7 +24,7 @@ async def answer_pause(
     return Command(resume=resume, update={"finish": True} if ends else None)
 
 
-async def _unheard(saver: BaseCheckpointSaver[Any], config: Any) -> Remark:
+async def _pending_answer(saver: BaseCheckpointSaver[Any], config: Any) -> Remark:
     """Return an answer that an earlier run received but no node has read."""
     saved = await saver.aget_tuple(config)
     writes = (saved.pending_writes if saved else None) or []
@@ -40,7 +40,7 @@ def join_remarks(earlier: Remark, later: Remark) -> Remark:
     return Remark(say=said, finish=earlier.finish or later.finish)
 
 
-def refuse_unseen(remark: Remark, snapshot: StateSnapshot) -> None:
+def refuse_unusable_remark(remark: Remark, snapshot: StateSnapshot) -> None:
     """Refuse a comment that no speaker would see, and refuse `finish` after the last round."""
     if remark.finish and (not snapshot.next or snapshot.values.get("stop")):
         over = "The rounds are over" if snapshot.created_at else "The debate has not begun"

@@ -30,7 +30,7 @@ from contend.graph.errors import BadInput, ModelFailed, NotRecorded
 from contend.graph.events import NodeEvent, chunk_event
 from contend.graph.phases import PHASES
 from contend.graph.state import DebateState
-from contend.models.recording import Tape, using_tape
+from contend.models.recording import Recording, using_recording
 
 # Up to five words, each with its trailing spaces.
 _PIECE = re.compile(r"(?:\S+\s*){1,5}")
@@ -74,7 +74,7 @@ async def play_events(
         watch(event)
 
 
-def with_words(events: Sequence[Event]) -> list[Event]:
+def with_simulated_chunks(events: Sequence[Event]) -> list[Event]:
     """Add chunks to turns without stored chunks, spread over the duration of each turn."""
     streamed = {_speaker(event) for event in events if event["event"].endswith("_chunk")}
     whole: list[Event] = []
@@ -122,10 +122,10 @@ async def replay_strictly(records: Repository, debate: StoredDebate) -> Replayed
         origin = await asyncio.to_thread(records.origin, debate.id)
         steps = await read_history(graph, debate.id, origin)
     budgets = await asyncio.to_thread(read_limits, records, debate)
-    tape = Tape(calls, is_complete=True)
+    recording = Recording(calls, is_complete=True)
     pairs = [pair for pair in pairwise(steps) if _is_replayed(*pair)]
     found = [
-        await _compare(_with_limits(debate, budgets, after.at), before, after, tape)
+        await _compare(_with_limits(debate, budgets, after.at), before, after, recording)
         for before, after in pairs
     ]
     return Replayed(len(found), len(calls), [each for each in found if each])
@@ -145,13 +145,13 @@ def _is_replayed(before: HistoryStep, after: HistoryStep) -> bool:
 
 
 async def run_step(
-    debate: StoredDebate, before: HistoryStep, tape: Tape
+    debate: StoredDebate, before: HistoryStep, recording: Recording
 ) -> tuple[DebateState, list[NodeEvent]]:
     """Run the next step in memory with the recorded calls; return the new state and the events."""
-    graph, config, _ = await at_step(debate, before)
+    graph, config, _ = await restore_step(debate, before)
     given: Command[Any] | None = Command(update=before.given) if before.given else None
     while True:
-        with using_tape(tape):
+        with using_recording(recording):
             stream = graph.astream(
                 given,
                 config,
@@ -167,7 +167,7 @@ async def run_step(
         given = Command(resume=before.answer or {})
 
 
-async def at_step(debate: StoredDebate, step: HistoryStep) -> tuple[Graph, Any, str]:
+async def restore_step(debate: StoredDebate, step: HistoryStep) -> tuple[Graph, Any, str]:
     """Return an in-memory graph in the state after a step, with the config and the last node."""
     config: Any = {"configurable": {"thread_id": debate.id}}
     follows: tuple[str, ...] = ()
@@ -177,19 +177,19 @@ async def at_step(debate: StoredDebate, step: HistoryStep) -> tuple[Graph, Any, 
         follows = (await graph.aget_state(config)).next
         if follows == step.next:
             return graph, config, node
-    raise _OtherPath(", ".join(follows) or "the end")
+    raise _DifferentPath(", ".join(follows) or "the end")
 
 
-class _OtherPath(Exception):
+class _DifferentPath(Exception):
     """Raised if the next node differs from the recorded node."""
 
 
 async def _compare(
-    debate: StoredDebate, before: HistoryStep, after: HistoryStep, tape: Tape
+    debate: StoredDebate, before: HistoryStep, after: HistoryStep, recording: Recording
 ) -> Difference | None:
     try:
-        state, _ = await run_step(debate, before, tape)
-    except _OtherPath as other:
+        state, _ = await run_step(debate, before, recording)
+    except _DifferentPath as other:
         what = f"{other} follows instead of {', '.join(before.next) or 'the end'}"
         return Difference(before.round, before.nodes, what)
     except NotRecorded as unknown:

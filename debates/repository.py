@@ -41,9 +41,9 @@ from contend.debates.recordings import Recordings
 from contend.debates.spending import Spending
 from contend.debates.stored_events import (
     encode,
-    hand_on_shared_events,
     insert_events,
     lock_sources,
+    reassign_shared_events,
 )
 from contend.debates.stored_turns import first_difference, write_turns
 from contend.graph.errors import BadInput, DamagedDebate
@@ -314,7 +314,7 @@ class Repository:
         lease = self.acquire(debate_id)
         try:
             with tables.write(self._engine) as connection:
-                hand_on_shared_events(connection, debate_id)
+                reassign_shared_events(connection, debate_id)
                 return tables.delete_debate(connection, debate_id)
         finally:
             lease.release()

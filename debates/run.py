@@ -22,7 +22,7 @@ from contend.debates.leased import leased
 from contend.debates.leases import Lease, LeaseLost
 from contend.debates.record import StoredDebate
 from contend.debates.recordings import load_recording
-from contend.debates.remarks import answer_pause, refuse_unseen
+from contend.debates.remarks import answer_pause, refuse_unusable_remark
 from contend.debates.repository import Repository
 from contend.debates.server_graph import graph_for
 from contend.debates.spending import budget_of, open_ledger, why_not_asked
@@ -46,13 +46,13 @@ from contend.graph.values import Degradation
 from contend.models.budget import using_ledger
 from contend.models.failures import scrub
 from contend.models.providers.registry import open_models
-from contend.models.recording import CallKey, RecordedCall, Tape, using_tape
+from contend.models.recording import CallKey, RecordedCall, Recording, using_recording
 from contend.nodes.judge_continue import human_turn
 from contend.nodes.record import build_record
 from contend.nodes.retrieve import retrieval_event
 from contend.nodes.timing import start_clock
 
-_How = Callable[[Callable[[], Awaitable[None]]], Coroutine[Any, Any, None]]
+_WritePolicy = Callable[[Callable[[], Awaitable[None]]], Coroutine[Any, Any, None]]
 
 _RESERVED_EVENTS = 1_000_000
 
@@ -93,16 +93,16 @@ async def run_debate(
             stored = await asyncio.to_thread(records.journal.last_seq, debate.id)
             current = current.model_copy(update={"last_seq": max(current.last_seq, stored)})
             run = _Run(records, lease, current, graph, watch, control)
-            await asyncio.to_thread(load_recording, records, current, run.tape)
+            await asyncio.to_thread(load_recording, records, current, run.recording)
             if rate_again:
                 await run.return_to_rating()
-                run.tape.count(await asyncio.to_thread(records.recordings.read, debate.id))
+                run.recording.count(await asyncio.to_thread(records.recordings.read, debate.id))
             await run.go(remark or Remark())
         return await asyncio.to_thread(records.find, debate.id)
-    except DatabaseUnavailable as away:
+    except DatabaseUnavailable as outage:
         if run is None:
             raise
-        return run.interrupted_by(away)
+        return run.as_interrupted(outage)
     except (BadInput, LeaseLost):
         raise
     except Exception as error:
@@ -128,7 +128,7 @@ class _Run:
         self.watch, self.control = watch, control
         self.announcer = Announcer(debate.id, self._send, debate.last_seq)
         self.settings = debate.as_settings()
-        self.tape = Tape(keep=self._record)
+        self.recording = Recording(keep=self._record)
         self.state: DebateState = debate.as_state()
         self.config: Any = {
             "configurable": {"thread_id": debate.id},
@@ -147,7 +147,7 @@ class _Run:
         await self._save("running")
         ledger = await open_ledger(self.records, self.debate.id, self.settings, self.state)
         try:
-            with using_tape(self.tape), using_ledger(self.debate.id, ledger):
+            with using_recording(self.recording), using_ledger(self.debate.id, ledger):
                 await self._run(given)
         finally:  # while we still hold the lease
             await self.records.journal.flush(self.lease)
@@ -206,7 +206,7 @@ class _Run:
         if not snapshot.parent_config:  # the first run's trace gets the debate's id
             self.config["run_id"] = UUID(self.debate.id)
         if not snapshot.interrupts:
-            refuse_unseen(remark, snapshot)
+            refuse_unusable_remark(remark, snapshot)
         if not snapshot.created_at:
             await self._say_started()
             return {**self.state}
@@ -217,7 +217,7 @@ class _Run:
             return None
         recorded, self.state = self.state, cast("DebateState", snapshot.values)
         self._end_reuse()
-        await self._store_unseen()
+        await self._store_missing_turn_events()
         await self._say_resumed()
         if snapshot.interrupts:
             saver = cast("BaseCheckpointSaver[Any]", self.graph.checkpointer)
@@ -247,7 +247,7 @@ class _Run:
         limits = budget_of(self.settings)
         self.announcer.say("resumed", self.state.get("round"), changed, run_with=now, **limits)
 
-    async def _store_unseen(self) -> None:
+    async def _store_missing_turn_events(self) -> None:
         """Store missing events of turns that ended just before a crash, without showing them."""
         journal = self.records.journal
         seen = await asyncio.to_thread(journal.completed_turns, self.debate.id)
@@ -290,13 +290,13 @@ class _Run:
     def _end_reuse(self) -> None:
         taken = {turn.id for turn in self.state.get("turns", [])}
         if self.debate.reused_turns and self.debate.reused_turns <= taken:
-            self.tape.known = {}
+            self.recording.known = {}
 
-    def interrupted_by(self, away: DatabaseUnavailable) -> StoredDebate:
+    def as_interrupted(self, outage: DatabaseUnavailable) -> StoredDebate:
         """Return the debate from memory, because the database is unavailable."""
         if self._status == "running":
-            self._status, self._error = "paused", str(away)
-            self.announcer.say("paused", self.state.get("round"), str(away))
+            self._status, self._error = "paused", str(outage)
+            self.announcer.say("paused", self.state.get("round"), str(outage))
         return self.debate.with_state(self._status, self.state, self._error)
 
     async def _close(self, status: Status, event: EventName, content: str, **metadata: Any) -> None:
@@ -321,13 +321,17 @@ class _Run:
     async def _save(self, status: Status) -> None:
         """Save while the next step runs; after a crash, only the checkpoint counts."""
         await self._saved()
-        self._start_saving(_if_possible, status)
+        self._start_saving(_skip_if_unavailable, status)
 
     def _start_saving(
-        self, how: _How, status: Status, error: str | None = None, said: Sequence[Event] = ()
+        self,
+        policy: _WritePolicy,
+        status: Status,
+        error: str | None = None,
+        said: Sequence[Event] = (),
     ) -> None:
         given = status, self.state, self._reserved, error, said
-        self._saving = asyncio.create_task(how(partial(asyncio.to_thread, self._write, *given)))
+        self._saving = asyncio.create_task(policy(partial(asyncio.to_thread, self._write, *given)))
 
     def _write(
         self,
@@ -377,7 +381,7 @@ def _reason(error: Exception) -> str:
     return scrub(f"{kind}{error}")
 
 
-async def _if_possible(write: Callable[[], Awaitable[None]]) -> None:
+async def _skip_if_unavailable(write: Callable[[], Awaitable[None]]) -> None:
     """Write, unless the database is unavailable; the next write includes the skipped data."""
     with suppress(DatabaseUnavailable):
         await write()

@@ -16,7 +16,7 @@ from contend.graph.errors import BadInput
 from contend.graph.forecast_contract.request import DebateRequest
 from contend.graph.state import DebateState
 
-_FIRST = "retrieve"  # this node chooses the seats and refuses unusable questions
+_FIRST_NODE = "retrieve"  # this node chooses the seats and refuses unusable questions
 
 
 async def begin_on_server(
@@ -41,7 +41,7 @@ async def begin_on_server(
     except ServerLost as lost:
         raise BadInput(f"{lost}. Check the address, and that it is running.") from lost
     given = records, address, protocol, debate_id, state, task_id
-    return await asyncio.to_thread(_keep, *given)
+    return await asyncio.to_thread(_store_record, *given)
 
 
 def _refuse_known(records: Repository, debate_id: str, task_id: str | None) -> None:
@@ -63,7 +63,7 @@ async def _prepared(
     try:
         return await _retrieve(server, draft, request, debate_id)
     except BaseException:
-        await asyncio.shield(_forget(server, debate_id))
+        await asyncio.shield(_delete_thread(server, debate_id))
         raise
 
 
@@ -76,18 +76,18 @@ async def _retrieve(
         given["request"] = request.model_dump(mode="json")
     # Send only the settings that were set here; the server chooses the rest.
     context = draft.settings.model_dump(mode="json", exclude_unset=True)
-    run = await graph.start({"input": given}, context, until=_FIRST)
+    run = await graph.start({"input": given}, context, until=_FIRST_NODE)
     async for _ in graph.follow(run):
         pass
     return cast("DebateState", (await graph.aget_state()).values)
 
 
-async def _forget(server: ServerConnection, debate_id: str) -> None:
+async def _delete_thread(server: ServerConnection, debate_id: str) -> None:
     with suppress(NotFoundError, BadInput, ServerLost):
         await server.ask(lambda client: client.threads.delete(debate_id))
 
 
-def _keep(
+def _store_record(
     records: Repository,
     address: ServerAddress,
     protocol: str,

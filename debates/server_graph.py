@@ -43,7 +43,7 @@ class FailedOnServer(ModelFailed):
         return self.why
 
 
-class _NothingPending:
+class _NoCheckpointer:
     """Stands in for the checkpointer, because only the server knows the pending answers."""
 
     async def aget_tuple(self, _: Any) -> None:
@@ -53,7 +53,7 @@ class _NothingPending:
 class ServerGraph:
     """A debate on a server, with the graph methods that our runner needs."""
 
-    checkpointer = _NothingPending()
+    checkpointer = _NoCheckpointer()
 
     def __init__(
         self, server: ServerConnection, protocol: str, debate_id: str, lease: Lease | None = None
@@ -63,7 +63,7 @@ class ServerGraph:
 
     async def aget_state(self, _: object = None) -> StateSnapshot:
         try:
-            state = await self._server.ask_patiently(
+            state = await self._server.ask_with_retries(
                 lambda client: client.threads.get_state(self._thread)
             )
         except NotFoundError:
@@ -105,12 +105,12 @@ class ServerGraph:
             await self._stop_after_step(running)
             running = None
         if running is None and given is None and snapshot.created_at and not snapshot.next:
-            yield _values(snapshot.values, snapshot.interrupts)
+            yield _values_part(snapshot.values, snapshot.interrupts)
             return
         seen = len(snapshot.values.get("turns", ())) if running else 0
         if running is None:
             asked = context.model_dump(mode="json")
-            running = await self.start(_asked(given), asked, config.get("recursion_limit"))
+            running = await self.start(_run_payload(given), asked, config.get("recursion_limit"))
         async for part in self.follow(running, control, seen):
             yield part
 
@@ -124,7 +124,7 @@ class ServerGraph:
         """Start a run and return its id; the run continues even if this process ends."""
         about = {RECORDED_BY: self._lease.owner} if self._lease else {}
         limit = {"recursion_limit": recursion_limit} if recursion_limit else {}
-        run = await self._server.ask_patiently(
+        run = await self._server.ask_with_retries(
             lambda client: client.runs.create(
                 self._thread,
                 self._protocol,
@@ -154,7 +154,7 @@ class ServerGraph:
                 elif event == "values" and _INTERRUPTED not in data:
                     state = read_state(data)
                     is_caught_up = is_caught_up or len(state.get("turns", ())) >= seen
-                    yield _values(state, ())
+                    yield _values_part(state, ())
                     if control and control.drain_requested:
                         await self._cancel(run_id)
         except asyncio.CancelledError:
@@ -163,7 +163,7 @@ class ServerGraph:
             raise
         await self._raise_failure(run_id, *failure)
         snapshot = await self.aget_state()
-        yield _values(snapshot.values, snapshot.interrupts)
+        yield _values_part(snapshot.values, snapshot.interrupts)
         # A run that stopped early without our request was stopped on the server.
         if snapshot.next and not snapshot.interrupts and (self._lease or control):
             raise GraphDrained((control and control.drain_reason) or "stopped on the server")
@@ -188,13 +188,13 @@ class ServerGraph:
             self._server.try_next()
 
     async def _run(self, run_id: str) -> Any:
-        return await self._server.ask_patiently(
+        return await self._server.ask_with_retries(
             lambda client: client.runs.get(self._thread, run_id)
         )
 
     async def _active_run(self) -> str | None:
         try:
-            runs = await self._server.ask_patiently(
+            runs = await self._server.ask_with_retries(
                 lambda client: client.runs.list(self._thread, limit=5)
             )
         except NotFoundError:
@@ -210,7 +210,7 @@ class ServerGraph:
 
     async def _cancel(self, run_id: str) -> None:
         with suppress(NotFoundError):
-            await self._server.ask_patiently(
+            await self._server.ask_with_retries(
                 lambda client: client.runs.cancel(self._thread, run_id, wait=True)
             )
 
@@ -235,11 +235,11 @@ def _adapter() -> TypeAdapter[DebateState]:
     return TypeAdapter(DebateState)
 
 
-def _values(state: Any, interrupts: tuple[Interrupt, ...]) -> dict[str, Any]:
+def _values_part(state: Any, interrupts: tuple[Interrupt, ...]) -> dict[str, Any]:
     return {"type": "values", "data": state, "interrupts": interrupts}
 
 
-def _asked(given: DebateState | Command[Any] | None) -> dict[str, Any]:
+def _run_payload(given: DebateState | Command[Any] | None) -> dict[str, Any]:
     if given is None:  # an empty checkpoint means the newest one
         return {"checkpoint": {}}
     if isinstance(given, Command):

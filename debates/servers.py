@@ -90,15 +90,15 @@ class ServerConnection:
             ):
                 with trial:
                     result = await self._ask_each(question)
-        except _OUTAGES as away:
-            raise ServerLost(self._cannot("be reached", away)) from away
+        except _OUTAGES as outage:
+            raise ServerLost(self._connection_error(outage)) from outage
         except NotFoundError:
             raise
         except APIStatusError as refused:
             raise BadInput(self._refusal(refused)) from refused
         return result
 
-    async def ask_patiently(
+    async def ask_with_retries(
         self, question: Callable[[LangGraphClient], Awaitable[Result]]
     ) -> Result:
         return await self.ask(question, patience=_PATIENCE)
@@ -119,9 +119,9 @@ class ServerConnection:
             return f"The server {self._address} needs a token. Set {_TOKEN_VARIABLE} to its token."
         return f"The server {self._address} refused: {scrub(refused.message)}"
 
-    def _cannot(self, do: str, error: Exception) -> str:
+    def _connection_error(self, error: Exception) -> str:
         why = scrub(str(error)) or type(error).__name__
-        return f"The server {self._address} cannot {do}: {why}"
+        return f"The server {self._address} cannot be reached: {why}"
 
     async def check(self, protocol: str) -> None:
         """Raise BadInput unless the server answers, accepts our token and has the graph."""

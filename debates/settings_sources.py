@@ -108,7 +108,7 @@ def configure(
     if model is not None:
         if preset:
             raise BadInput("A preset chooses the models. Give either a preset or a model.")
-        seats = schema.of_one_model(model)
+        seats = schema.settings_for_model(model)
         given = {name: Given(value, "--model") for name, value in seats.items()} | given
     settings = _validated(schema, given)
     sources = {name: each.source for name, each in given.items()}
@@ -236,7 +236,7 @@ def _from_preset(schema: type[DebateSettings], preset: Preset) -> dict[str, Give
     named = leave_out_others(schema, preset.settings)
     values = {_known(schema, str(key), source): value for key, value in named.items()}
     if preset.model:
-        values = {**schema.of_one_model(preset.model), **values}
+        values = {**schema.settings_for_model(preset.model), **values}
     return {name: Given(value, source) for name, value in values.items()}
 
 

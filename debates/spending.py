@@ -77,10 +77,10 @@ async def open_ledger(
         return Ledger()
     spent = await asyncio.to_thread(_count_earlier_calls, records, debate_id, settings, state)
 
-    async def keep(entry: str, amount: "Amount") -> None:
+    async def save(entry: str, amount: "Amount") -> None:
         await asyncio.to_thread(records.spending.put, debate_id, entry, amount)
 
-    return Ledger(spent, keep, warned=spent.share_of(cap) >= WARN_AT)
+    return Ledger(spent, save, warned=spent.share_of(cap) >= WARN_AT)
 
 
 def _count_earlier_calls(

@@ -39,7 +39,7 @@ class ProtocolStats:
 
 
 @dataclass(frozen=True)
-class _Read:
+class _ReadDebate:
     record: DebateRecord
     drafts: DraftVote | None
 
@@ -54,16 +54,16 @@ def read_all(records: Repository, report: Report = skip_silently) -> Iterator[St
 
 
 def sum_up(debates: Iterable[StoredDebate]) -> list[ProtocolStats]:
-    by_protocol: dict[str, list[_Read]] = {}
+    by_protocol: dict[str, list[_ReadDebate]] = {}
     for debate in debates:
         record = debate.as_record()
         # The records of earlier releases have no vote.
-        found = _Read(record, record.drafts or draft_vote(debate.as_state()))
+        found = _ReadDebate(record, record.drafts or draft_vote(debate.as_state()))
         by_protocol.setdefault(debate.protocol, []).append(found)
     return [_stats(protocol, by_protocol[protocol]) for protocol in sorted(by_protocol)]
 
 
-def _stats(protocol: str, found: Sequence[_Read]) -> ProtocolStats:
+def _stats(protocol: str, found: Sequence[_ReadDebate]) -> ProtocolStats:
     done = [each for each in found if each.record.status == "done"]
     voted = [each for each in done if each.drafts]
     kept, changed, tied = (
@@ -93,7 +93,7 @@ def _stats(protocol: str, found: Sequence[_Read]) -> ProtocolStats:
     )
 
 
-def _quality(found: Iterable[_Read]) -> CountedMean:
+def _quality(found: Iterable[_ReadDebate]) -> CountedMean:
     return _mean(each.record.quality_score for each in found if not each.record.demonstration)
 
 

@@ -14,7 +14,7 @@ from contend.debates.tables import debates, events
 from contend.graph.errors import BadInput
 
 # The fields of a shared event that differ in the fork.
-_OWN = ("debate_id", "seq", "ts")
+_FORK_FIELDS = ("debate_id", "seq", "ts")
 
 
 class EventSource(NamedTuple):
@@ -92,17 +92,17 @@ def lock_sources(connection: sa.Connection, stored: Iterable[StoredEvent]) -> No
         raise BadInput("A debate that the fork shares turns with was just deleted. Try again.")
 
 
-def hand_on_shared_events(connection: sa.Connection, debate_id: str) -> None:
+def reassign_shared_events(connection: sa.Connection, debate_id: str) -> None:
     """Before a debate is deleted, move each shared event to a fork that shares it."""
     # A write locks the debate in SQLite too, so that no fork of it appears in the meantime.
     connection.execute(debates.update().where(debates.c.id == debate_id).values(id=debate_id))
     query = EVENTS.where(events.c.source_id == debate_id)
-    heirs: dict[int, EventSource] = {}
+    new_sources: dict[int, EventSource] = {}
     for row in connection.execute(query.order_by(events.c.debate_id)).all():
         place = EventSource(row.debate_id, row.seq)
-        heir = heirs.setdefault(row.source_seq, place)
-        values: dict[str, Any] = {"source_id": heir.debate_id, "source_seq": heir.seq}
-        if heir == place:
+        new_source = new_sources.setdefault(row.source_seq, place)
+        values: dict[str, Any] = {"source_id": new_source.debate_id, "source_seq": new_source.seq}
+        if new_source == place:
             values = {"source_id": None, "source_seq": None, "event": read_event(row).text}
         is_here = sa.and_(events.c.debate_id == place.debate_id, events.c.seq == place.seq)
         connection.execute(events.update().where(is_here).values(values))
@@ -131,7 +131,7 @@ def _row(debate_id: str, stored: StoredEvent) -> dict[str, Any]:
 
 def _own_part(text: str) -> str:
     event = json.loads(text)
-    return _to_json({name: event[name] for name in _OWN})
+    return _to_json({name: event[name] for name in _FORK_FIELDS})
 
 
 def _to_json(event: Mapping[str, Any]) -> str:

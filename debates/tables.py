@@ -134,7 +134,7 @@ def _configure_sqlite(connection: Any, _: object) -> None:
 def write(engine: sa.Engine) -> Iterator[sa.Connection]:
     """Begin a transaction; on SQLite, first wait for other writers."""
     path = engine.url.database if engine.dialect.name == "sqlite" else None
-    turn = opened_file(Path(path)).turn() if path else nullcontext()
+    turn = opened_file(Path(path)).wait_in_queue() if path else nullcontext()
     with turn, engine.begin() as connection:
         yield connection
 
@@ -165,7 +165,7 @@ def compact(engine: sa.Engine) -> int | None:
     """Shrink an SQLite file; return the number of bytes freed, or None if not possible."""
     if engine.dialect.name != "sqlite":
         return None
-    turn = opened_file(Path(engine.url.database or "")).turn()
+    turn = opened_file(Path(engine.url.database or "")).wait_in_queue()
     autocommit = engine.execution_options(isolation_level="AUTOCOMMIT")
     try:
         with turn, autocommit.connect() as connection:
@@ -196,6 +196,6 @@ def _postgres(where: "Postgres") -> sa.Engine:
 
 def _raise_outage(where: "SqliteFile | Postgres", context: sa.ExceptionContext) -> None:
     # The pool replaces stale connections itself, so they are not an outage.
-    away = where.away(context.original_exception)
-    if away and not context.is_pre_ping:
-        raise away from context.original_exception
+    outage = where.as_outage(context.original_exception)
+    if outage and not context.is_pre_ping:
+        raise outage from context.original_exception

@@ -19,7 +19,7 @@ from contend.graph.runners import RECORDED_BY
 from contend.graph.settings import SETTINGS
 from contend.graph.state import DebateState
 from contend.models.failures import scrub
-from contend.models.recording import is_taping
+from contend.models.recording import is_recording
 from contend.nodes.own_settings import stored_settings
 
 # How often to check whether a crashed worker's lease has expired.
@@ -39,7 +39,7 @@ class _Run:
     stack: AsyncExitStack
     is_copy: bool = False
     """Whether the thread had checkpoints before its first run, and may be a copy."""
-    keeper: str | None = None
+    recording_owner: str | None = None
     """The lease owner of the process that keeps the record, if another process does."""
     lease: Lease | None = None
     last_seq: int = 0
@@ -57,20 +57,20 @@ class ThreadRunner:
         self._runs: dict[str, _Run] = {}
 
     @asynccontextmanager
-    async def holding(self, graph: Any, config: Any) -> AsyncIterator[None]:
+    async def hold_lease(self, graph: Any, config: Any) -> AsyncIterator[None]:
         thread = str(config["configurable"].get("thread_id", ""))
         # Our own runner holds its lease itself; a run without checkpoints cannot be continued.
-        if is_taping() or not graph.checkpointer or not is_debate_id(thread):
+        if is_recording() or not graph.checkpointer or not is_debate_id(thread):
             yield
             return
         async with AsyncExitStack() as stack:
             run = _Run(asyncio.current_task(), stack)
-            found = await asyncio.to_thread(_find, self._records(), thread)
+            found = await asyncio.to_thread(_find_or_none, self._records(), thread)
             if found is None:
                 first = await asyncio.to_thread(self._records().threads.first_checkpoint, thread)
                 run.is_copy = first is not None
             elif not await self._is_kept_elsewhere(run, thread, config):
-                await self._hold(run, found)
+                await self._acquire_for_run(run, found)
             self._runs[thread] = run
             failure: BaseException | None = None
             try:
@@ -80,16 +80,16 @@ class ThreadRunner:
                 raise
             finally:
                 del self._runs[thread]
-                with _reporting(thread) if failure else nullcontext():
+                with _log_errors(thread) if failure else nullcontext():
                     await asyncio.shield(self._end(run, graph, thread, failure))
 
-    async def keep(self, protocol: str, debate_id: str, state: DebateState) -> None:
+    async def save_state(self, protocol: str, debate_id: str, state: DebateState) -> None:
         """Save the state; the first state with seats creates the debate record."""
         run = self._runs.get(debate_id)
-        if run and not run.keeper and state.get("settings") and state.get("retrieval"):
+        if run and not run.recording_owner and state.get("settings") and state.get("retrieval"):
             await self._save(run, protocol, debate_id, state, Ending("running"))
 
-    def recorded(self, debate_id: str) -> DebateState:
+    def recorded_settings(self, debate_id: str) -> DebateState:
         run = self._runs.get(debate_id)
         return run.recorded if run else {}
 
@@ -97,14 +97,14 @@ class ThreadRunner:
         """Return whether the requester of this run keeps the record in our database."""
         asker = config.get("metadata", {}).get(RECORDED_BY)
         if asker and await asyncio.to_thread(self._records().is_held_by, thread, asker):
-            run.keeper = asker
-        return run.keeper is not None
+            run.recording_owner = asker
+        return run.recording_owner is not None
 
     async def _adopt(self, run: _Run, protocol: str, debate_id: str, state: DebateState) -> Lease:
         given = self._records(), protocol, debate_id, state, self._where
-        return await self._hold(run, await asyncio.to_thread(adopt, *given))
+        return await self._acquire_for_run(run, await asyncio.to_thread(adopt, *given))
 
-    async def _hold(self, run: _Run, debate: StoredDebate) -> Lease:
+    async def _acquire_for_run(self, run: _Run, debate: StoredDebate) -> Lease:
         run.last_seq, run.settings = debate.last_seq, debate.settings
         about = debate.as_settings().model_dump(mode="json")
         run.recorded = {"protocol": debate.protocol, "settings": about}
@@ -133,11 +133,11 @@ class ThreadRunner:
         run.settings = settings
 
     async def _end(self, run: _Run, graph: Any, thread: str, failure: BaseException | None) -> None:
-        if run.keeper:
-            if await asyncio.to_thread(self._records().is_held_by, thread, run.keeper):
+        if run.recording_owner:
+            if await asyncio.to_thread(self._records().is_held_by, thread, run.recording_owner):
                 return
-            run.keeper = None  # the requester is gone, so complete the record here
-            await self._hold(run, await asyncio.to_thread(self._records().find, thread))
+            run.recording_owner = None  # the requester is gone, so complete the record here
+            await self._acquire_for_run(run, await asyncio.to_thread(self._records().find, thread))
         snapshot = await graph.aget_state({"configurable": {"thread_id": thread}})
         state = snapshot.values
         if not state.get("settings"):
@@ -151,7 +151,7 @@ class ThreadRunner:
 
 
 @contextmanager
-def _reporting(thread: str) -> Iterator[None]:
+def _log_errors(thread: str) -> Iterator[None]:
     """Log an error instead of raising it, so that the run's own error is seen."""
     try:
         yield
@@ -164,7 +164,7 @@ def is_debate_id(thread: str) -> bool:
     return 0 < len(thread) <= 36
 
 
-def _find(records: Repository, thread: str) -> StoredDebate | None:
+def _find_or_none(records: Repository, thread: str) -> StoredDebate | None:
     try:
         return records.find(thread, with_turns=False)
     except BadInput:

@@ -21,7 +21,7 @@ from contend.graph.values import Seat
 from contend.models.calls import ask_model, extract
 from contend.models.failures import scrub
 from contend.models.providers.registry import check_models, open_models
-from contend.models.recording import using_tape
+from contend.models.recording import using_recording
 from contend.models.retries import Listener
 from contend.prompts import fence
 
@@ -161,7 +161,7 @@ class JudgeCheck:
         name = f"{seat.model} {question}"
         listener = Listener(debate="eval", asked="answer")
         try:
-            with using_tape(self._store.tape(name, "answer")):
+            with using_recording(self._store.recording(name, "answer")):
                 asked: list[BaseMessage] = [HumanMessage(question)]
                 return (await ask_model(seat, asked, self._settings, listener)).result.text
         except ModelFailed:
@@ -169,9 +169,9 @@ class JudgeCheck:
 
     async def _judge_pair(self, pair: JudgePair) -> JudgedPair:
         try:
-            with using_tape(self._store.tape(pair.id, "judge")):
-                there = await self._choose(pair, pair.good, pair.bad, "1")
-                back = await self._choose(pair, pair.bad, pair.good, "2")
+            with using_recording(self._store.recording(pair.id, "judge")):
+                first_order = await self._choose(pair, pair.good, pair.bad, "1")
+                second_order = await self._choose(pair, pair.bad, pair.good, "2")
         except ModelFailed as failed:
             return JudgedPair(pair, (None, None), scrub(str(failed)))
         finally:
@@ -179,7 +179,7 @@ class JudgeCheck:
         names = {"first": "good", "second": "bad"}, {"first": "bad", "second": "good"}
         first, second = (
             None if said is None else each.get(said, said)
-            for said, each in zip((there, back), names, strict=True)
+            for said, each in zip((first_order, second_order), names, strict=True)
         )
         return JudgedPair(pair, (first, second))
 

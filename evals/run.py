@@ -30,7 +30,7 @@ from contend.graph.errors import BadInput, ModelFailed
 from contend.graph.settings import SETTINGS, data_home
 from contend.models.failures import scrub
 from contend.models.providers.registry import check_models, open_models
-from contend.models.recording import Tape, using_tape
+from contend.models.recording import Recording, using_recording
 
 # After this many failures in a row, the next item would probably fail for the same reason.
 MOST_FAILURES = 10
@@ -220,9 +220,9 @@ class EvalRun:
         about: dict[str, Any] = {"item": each.key, "data": each.data, "topic": item.topic}
         about |= {"kind": item.kind, "truth": item.answer, "arm": arm}
         try:
-            tape = self._store.tape(each.key, arm)
-            with using_tape(tape):
-                outcome = await arm_of(arm)(item, self._context(each, arm, tape))
+            recording = self._store.recording(each.key, arm)
+            with using_recording(recording):
+                outcome = await arm_of(arm)(item, self._context(each, arm, recording))
         except NotApplicable as refused:
             return EvalResult(**about, status="not_applicable", error=str(refused))
         except ModelFailed as failed:
@@ -245,7 +245,7 @@ class EvalRun:
             return {}
         judge, settings = judge_seat(self._options.judge), self._plans[GATED_PROTOCOL].settings
         try:
-            with using_tape(self._store.tape(each.key, f"{arm} judge")):
+            with using_recording(self._store.recording(each.key, f"{arm} judge")):
                 found = await score_by_rubric(each.item, outcome.reply, judge, settings)
         except ModelFailed as failed:
             return {"rubric_error": scrub(str(failed))}
@@ -255,12 +255,12 @@ class EvalRun:
             "rubric_error": found.error,
         }
 
-    def _context(self, each: DataItem, arm: str, tape: Tape) -> ArmContext:
+    def _context(self, each: DataItem, arm: str, recording: Recording) -> ArmContext:
         options = self._options
 
         def spent() -> int | None:
             # Stored calls of a stopped run count only when they are made again.
-            used = self._store.spent(each.key, arm, so_far=tape)
+            used = self._store.spent(each.key, arm, so_far=recording)
             counts = used["input_tokens"], used["output_tokens"]
             return None if None in counts else sum(counts)
 

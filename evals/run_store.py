@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 from contend.graph.errors import BadInput
 from contend.graph.values import NO_USAGE, Usage
 from contend.models.files import make_private_folder, read_regular, write_private_file
-from contend.models.recording import CallKey, RecordedCall, Tape
+from contend.models.recording import CallKey, RecordedCall, Recording
 
 _RUN, _RESULTS, _CALLS, _LOCK = "run.json", "results.jsonl", "calls.jsonl", ".lock"
 _MOST_BYTES = 2_000_000_000
@@ -133,7 +133,7 @@ class RunStore:
         for stored in _read_rows(self.folder / _CALLS, StoredCall):
             self._calls[stored.item, stored.arm].append(stored)
 
-    def tape(self, item: str, arm: str) -> Tape:
+    def recording(self, item: str, arm: str) -> Recording:
         """Return a recording that replays finished calls and stores new calls."""
         known = {
             CallKey(*each.key): each.call for each in self._calls[item, arm] if each.call.answer
@@ -150,9 +150,9 @@ class RunStore:
             self._append(_CALLS, stored.model_dump_json(exclude_defaults=True))
             self._calls[item, arm].append(stored)
 
-        return Tape(known=known, keep=keep)
+        return Recording(known=known, keep=keep)
 
-    def spent(self, item: str, arm: str, so_far: Tape | None = None) -> dict[str, Any]:
+    def spent(self, item: str, arm: str, so_far: Recording | None = None) -> dict[str, Any]:
         """Return the cost of all calls for an item, or of those that `so_far` has answered."""
         stored = self._calls[item, arm]
         calls = [

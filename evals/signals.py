@@ -8,10 +8,10 @@ from pydantic import BaseModel, ConfigDict
 
 from contend.evals.items import DATASETS, read_text
 from contend.graph.readings import Point
-from contend.models.replies.conviction import claim_from_words, named_seat
-from contend.models.replies.critique_words import assessment_from_words
-from contend.models.replies.decision import decision_from_words
-from contend.models.replies.rating import ratings_from_words
+from contend.models.replies.conviction import claim_from_text, named_seat
+from contend.models.replies.critique_words import assessment_from_text
+from contend.models.replies.decision import decision_from_text
+from contend.models.replies.rating import ratings_from_text
 
 UNREADABLE = "unreadable"
 # The seats and earlier objections that the cases mention.
@@ -59,19 +59,19 @@ def read_signals(cases: Iterable[SignalCase]) -> Sequence[ReadCase]:
 
 
 def _decision(text: str) -> str:
-    read = decision_from_words(text)
+    read = decision_from_text(text)
     return read.decision if read else UNREADABLE
 
 
 def _conviction(text: str) -> str:
-    claim = claim_from_words(text)
+    claim = claim_from_text(text)
     if claim is None:
         return UNREADABLE
     return (named_seat(claim.named, _SEATS) or UNREADABLE) if claim.convinced else "stays"
 
 
 def _critique(text: str) -> str:
-    read = assessment_from_words(text, _POINTS)
+    read = assessment_from_text(text, _POINTS)
     if read is None:
         return UNREADABLE
     if not read.none_critical and any(
@@ -82,7 +82,7 @@ def _critique(text: str) -> str:
 
 
 def _rating(text: str) -> str:
-    read = ratings_from_words(text)
+    read = ratings_from_text(text)
     return f"{read.weighted:g}" if read else UNREADABLE
 
 

@@ -31,7 +31,7 @@ class Asked:
     spread: float | None = None
 
     @property
-    def chooses(self) -> bool:
+    def is_for_tuning(self) -> bool:
         return hashlib.sha256(self.question.encode()).digest()[0] % 2 == 0
 
     def given(self, threshold: float) -> list[str]:
@@ -43,7 +43,7 @@ class Asked:
 class Measured:
     threshold: float
     recall: float  # share of questions with a fitting template that get it, as one of three
-    nothing: float  # share of questions without a fitting template that get none
+    share_without_templates: float  # share of questions without a fitting template that get none
     precision: float  # share of the templates given that fit
 
 
@@ -61,11 +61,13 @@ def measure(asked: Sequence[Asked], threshold: float) -> Measured:
 
 def best_threshold(asked: Sequence[Asked]) -> float:
     """Return the highest threshold with little loss of recall, minus a safety margin."""
-    half = [each for each in asked if each.chooses]
+    half = [each for each in asked if each.is_for_tuning]
     measured = [measure(half, threshold) for threshold in _THRESHOLDS]
     most = max(each.recall for each in measured)
     strictest = max(each.threshold for each in measured if each.recall >= most - _RECALL_TO_SPARE)
-    silent = min(each.threshold for each in measured if each.nothing >= LEAST_NOTHING)
+    silent = min(
+        each.threshold for each in measured if each.share_without_templates >= LEAST_NOTHING
+    )
     return round(max(strictest - _MARGIN, silent), 2)
 
 
@@ -84,8 +86,8 @@ async def search_all(spec: str) -> list[Asked]:
 def table(spec: str, asked: Sequence[Asked]) -> str:
     chosen = best_threshold(asked)
     parts = {
-        "half that chose": [each for each in asked if each.chooses],
-        "other half": [each for each in asked if not each.chooses],
+        "half that chose": [each for each in asked if each.is_for_tuning],
+        "other half": [each for each in asked if not each.is_for_tuning],
         "all": list(asked),
     }
     lines = [
@@ -97,7 +99,7 @@ def table(spec: str, asked: Sequence[Asked]) -> str:
     for name, part in parts.items():
         found = measure(part, chosen)
         lines.append(
-            f"| {name} | {len(part)} | {found.recall:.2f} | {found.nothing:.2f} "
+            f"| {name} | {len(part)} | {found.recall:.2f} | {found.share_without_templates:.2f} "
             f"| {found.precision:.2f} |"
         )
     return "\n".join(lines)

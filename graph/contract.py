@@ -16,12 +16,12 @@ from contend.graph.stop_reasons import StopDecision
 from contend.graph.values import Degradation, Document, Image, Seat
 
 
-class BroughtText(BaseModel):
+class InlineDocument(BaseModel):
     """A document as text, because a server cannot read its clients' files."""
 
     model_config = ConfigDict(extra="forbid")
 
-    name: str = Field(min_length=1, description="What to call it, such as plan.md.")
+    name: str = Field(min_length=1, description="File name, such as plan.md.")
     text: str = Field(min_length=1, description="The whole text.")
 
     @property
@@ -29,12 +29,12 @@ class BroughtText(BaseModel):
         return self.text.encode()
 
 
-class BroughtImage(BaseModel):
+class InlineImage(BaseModel):
     """An image as text, because a server cannot read its clients' files."""
 
     model_config = ConfigDict(extra="forbid")
 
-    name: str = Field(min_length=1, description="What to call it, such as chart.png.")
+    name: str = Field(min_length=1, description="File name, such as chart.png.")
     data: str = Field(min_length=1, description="The file in base64, or a data URL.")
 
     @property
@@ -49,10 +49,10 @@ class QuestionInput(BaseModel):
     """The question of a debate, and what its speakers may read."""
 
     question: str = Field(min_length=1, description="The question to debate.")
-    documents: list[BroughtText | SkipJsonSchema[Document]] = Field(
+    documents: list[InlineDocument | SkipJsonSchema[Document]] = Field(
         default=[], description="Documents as text, each with a name; speakers may cite them."
     )
-    images: list[BroughtImage | SkipJsonSchema[Image]] = Field(
+    images: list[InlineImage | SkipJsonSchema[Image]] = Field(
         default=[], description="Images in base64, each with a name, for the first round."
     )
     seats: SkipJsonSchema[list[Seat]] = []  # chosen by a front end

@@ -17,16 +17,16 @@ from contend.graph.channels import CheckedDelta, CheckedList, CheckedValue, Grap
 from contend.graph.contract import DebateOutput, QuestionInput
 from contend.graph.errors import BadInput
 from contend.graph.settings import DebateSettings
-from contend.graph.settings_form import MODEL_OF_ALL, settings_form
+from contend.graph.settings_form import DEFAULT_MODEL_KEY, settings_form
 from contend.graph.state import is_begun
-from contend.graph.values import names_of_values
-from contend.nodes.brought import keep_brought
-from contend.nodes.own_settings import in_own_settings
+from contend.graph.values import storable_types
+from contend.nodes.own_settings import with_thread_settings
 from contend.nodes.retrieve import AFTER_THE_END, SECOND_QUESTION
+from contend.nodes.uploads import store_uploads
 
 Writes = Iterable[tuple[str, Any]]
 
-_Checking = (CheckedValue, CheckedList, CheckedDelta)
+_CHECKED_CHANNELS = (CheckedValue, CheckedList, CheckedDelta)
 
 
 class DebateGraph(StateGraph[Any, Any, Any, Any]):
@@ -39,7 +39,7 @@ class DebateGraph(StateGraph[Any, Any, Any, Any]):
     def add_node(self, node: Any, action: Any = None, **options: Any) -> Any:
         function = node if action is None else action
         name = function.__name__ if action is None else node
-        settled: Any = in_own_settings(function, self._settings)
+        settled: Any = with_thread_settings(function, self._settings)
         return super().add_node(name, settled, **options)
 
     def compile(self, *given: Any, **options: Any) -> "CompiledDebate":
@@ -54,35 +54,35 @@ def _check_writes(node: Any, channels: Any) -> None:
     """Make a node check its writes, because `update_state` stores them before channels see them."""
     for writer in node.writers:
         if isinstance(writer, ChannelWrite):
-            writer.writes = [_checking(each, channels) for each in writer.writes]
+            writer.writes = [_with_check(each, channels) for each in writer.writes]
     for made in ("flat_writers", "node"):
         vars(node).pop(made, None)
 
 
-def _checking(entry: Any, channels: Any) -> Any:
+def _with_check(entry: Any, channels: Any) -> Any:
     if not isinstance(entry, ChannelWriteTupleEntry):
         return entry
     mapper = entry.mapper
-    return entry._replace(mapper=lambda value: _checked(mapper(value), channels))
+    return entry._replace(mapper=lambda value: _checked_writes(mapper(value), channels))
 
 
-def _checked(writes: Writes | None, channels: Any) -> list[tuple[str, Any]] | None:
+def _checked_writes(writes: Writes | None, channels: Any) -> list[tuple[str, Any]] | None:
     if writes is None:
         return None
-    return [(name, _check(channels.get(name), value)) for name, value in writes]
+    return [(name, _checked_value(channels.get(name), value)) for name, value in writes]
 
 
-def _check(channel: BaseChannel[Any, Any, Any] | None, value: Any) -> Any:
-    return channel.check(value) if isinstance(channel, _Checking) else value
+def _checked_value(channel: BaseChannel[Any, Any, Any] | None, value: Any) -> Any:
+    return channel.check(value) if isinstance(channel, _CHECKED_CHANNELS) else value
 
 
 def _with_every_seat(context: Any, settings: Any) -> Any:
     """Apply the client's `model` to every seat for which the client sets no other model."""
-    if not isinstance(context, dict) or MODEL_OF_ALL not in context:
+    if not isinstance(context, dict) or DEFAULT_MODEL_KEY not in context:
         return context
-    named = {name: value for name, value in context.items() if name != MODEL_OF_ALL}
-    model = context[MODEL_OF_ALL]
-    return {**settings.of_one_model(model), **named} if model else named
+    named = {name: value for name, value in context.items() if name != DEFAULT_MODEL_KEY}
+    model = context[DEFAULT_MODEL_KEY]
+    return {**settings.settings_for_model(model), **named} if model else named
 
 
 def _without_input(options: dict[str, Any]) -> dict[str, Any]:
@@ -96,7 +96,7 @@ class CompiledDebate(CompiledStateGraph[Any, Any, Any, Any]):
         """Allow any saver to load our value objects; a server's saver would return plain data."""
         saver = (update or {}).get("checkpointer")
         if isinstance(saver, BaseCheckpointSaver):
-            update = {**(update or {}), "checkpointer": saver.with_allowlist(names_of_values())}
+            update = {**(update or {}), "checkpointer": saver.with_allowlist(storable_types())}
         return super().copy(update)
 
     def get_output_jsonschema(self, config: Any = None) -> dict[str, Any]:  # noqa: ARG002 - inherited
@@ -112,21 +112,21 @@ class CompiledDebate(CompiledStateGraph[Any, Any, Any, Any]):
         options["context"] = _with_every_seat(options.get("context"), self.context_schema)
         entering = await self._checked_input(entering, config)
         parts: Any = super().astream(entering, config, *given[2:], **_without_input(options))
-        async with runners.holding(self, config), aclosing(parts):
+        async with runners.hold_lease(self, config), aclosing(parts):
             async for part in parts:
                 yield part
 
     async def abulk_update_state(self, config: Any, supersteps: Any) -> Any:
-        async with runners.holding(self, config):
+        async with runners.hold_lease(self, config):
             return await super().abulk_update_state(config, supersteps)
 
     async def _checked_input(self, given: Any, config: Any) -> Any:
         if isinstance(given, Command):
-            _checked(given._update_as_tuples(), self.channels)
+            _checked_writes(given._update_as_tuples(), self.channels)
         elif isinstance(given, dict):
             await self._refuse_second_question(config)
-            given = await keep_brought(given)
-            _checked(given.items(), self.channels)
+            given = await store_uploads(given)
+            _checked_writes(given.items(), self.channels)
         return given
 
     async def _refuse_second_question(self, config: Any) -> None:

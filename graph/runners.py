@@ -10,20 +10,20 @@ RECORDED_BY = "recorded_by"
 
 
 class Runner(Protocol):
-    def holding(self, graph: Any, config: Any) -> AbstractAsyncContextManager[None]:
+    def hold_lease(self, graph: Any, config: Any) -> AbstractAsyncContextManager[None]:
         """Hold a thread's debate while it runs; raise BadInput if another process holds it."""
 
-    async def keep(self, protocol: str, debate_id: str, state: DebateState) -> None:
+    async def save_state(self, protocol: str, debate_id: str, state: DebateState) -> None:
         """Save the state that a node starts with."""
 
-    def recorded(self, debate_id: str) -> DebateState:
+    def recorded_settings(self, debate_id: str) -> DebateState:
         """Return the protocol and settings in the record of a running debate; empty without one."""
 
 
 _runner: Runner | None = None
 
 
-def run_by(runner: Runner | None) -> None:
+def set_runner(runner: Runner | None) -> None:
     """Use this runner for all debates that this process runs from now on."""
     global _runner  # noqa: PLW0603 - a server loads its graphs and its app separately
     _runner = runner
@@ -36,14 +36,14 @@ def is_same_run(snapshot: Any, config: Any) -> bool:
     return run is not None and str(run) == str((snapshot.metadata or {}).get("run_id"))
 
 
-def holding(graph: Any, config: Any) -> AbstractAsyncContextManager[None]:
-    return _runner.holding(graph, config) if _runner else nullcontext()
+def hold_lease(graph: Any, config: Any) -> AbstractAsyncContextManager[None]:
+    return _runner.hold_lease(graph, config) if _runner else nullcontext()
 
 
-async def keep(protocol: str, debate_id: str, state: DebateState) -> None:
+async def save_state(protocol: str, debate_id: str, state: DebateState) -> None:
     if _runner:
-        await _runner.keep(protocol, debate_id, state)
+        await _runner.save_state(protocol, debate_id, state)
 
 
-def recorded(debate_id: str) -> DebateState:
-    return _runner.recorded(debate_id) if _runner else {}
+def recorded_settings(debate_id: str) -> DebateState:
+    return _runner.recorded_settings(debate_id) if _runner else {}

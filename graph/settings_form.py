@@ -4,7 +4,7 @@ from typing import Any
 
 from contend.graph.settings import DebateSettings
 
-MODEL_OF_ALL = "model"
+DEFAULT_MODEL_KEY = "model"
 _MODEL: dict[str, Any] = {
     "type": "string",
     "default": "",
@@ -20,7 +20,7 @@ def settings_form(settings: type[DebateSettings]) -> dict[str, Any]:
     own = [name for name in fields if name not in DebateSettings.model_fields]
     ordered = [*own, *(name for name in fields if name not in own)]
     described = {name: _with_nodes(fields[name], settings.nodes_of(name)) for name in ordered}
-    return {**schema, "properties": {MODEL_OF_ALL: _MODEL, **described}}
+    return {**schema, "properties": {DEFAULT_MODEL_KEY: _MODEL, **described}}
 
 
 def _with_nodes(field: dict[str, Any], nodes: list[str]) -> dict[str, Any]:

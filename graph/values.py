@@ -44,7 +44,7 @@ def _known_sum(left: Number | None, right: Number | None) -> Number | None:
 NOT_DEBATING = frozenset({"judge", "synthesizer", "moderator", "fact_checker"})
 
 
-def names_of_values() -> list[tuple[str, str]]:
+def storable_types() -> list[tuple[str, str]]:
     """Return the modules and names of the objects that a saver may load."""
     return [(value.__module__, value.__name__) for value in Value.__subclasses__()]
 

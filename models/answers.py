@@ -16,7 +16,7 @@ from contend.graph.values import Usage
 from contend.models.failures import BadAnswer
 from contend.models.prices import priced
 from contend.models.providers.registry import ModelSpec, provider_of
-from contend.models.providers.watch import watching_bytes
+from contend.models.providers.response_hooks import watching_bytes
 from contend.models.replies.visible import split_thinking
 from contend.models.text import clean_data, clean_reply
 from contend.models.tools import calls_in

@@ -27,7 +27,7 @@ _LEAST_THINKING = 4096
 _TOKENS_OF_A_CALL, _TOKENS_OF_A_MESSAGE, _TOKENS_OF_AN_IMAGE = 64, 16, 5_000
 _PIECE = re.compile(r"(?P<letters>[A-Za-z]+)|(?P<other>[^\x00-\x7f]+)|(?P<spaces> +)|(?s:.)")
 WARN_AT = 0.8
-_SECONDS_BETWEEN_LOOKS = 0.1
+_POLL_SECONDS = 0.1
 # With these statuses a model may have run although no answer arrived: gateways time out earlier.
 _MAY_BE_CHARGED = {408, 499, 502, 504, 520, 522, 524}
 _NEVER_SENT = {"ConnectError", "ConnectTimeout", "ConnectionRefusedError", "gaierror"}
@@ -148,7 +148,7 @@ class CallPrice:
     def worst(self, output: float) -> Amount:
         if self.price is None:
             return Amount(self.prompt + output)
-        cost = (self.prompt * self._dearest_input + output * self.price.output) / 1e6
+        cost = (self.prompt * self._highest_input_price + output * self.price.output) / 1e6
         return Amount(self.prompt + output, cost)
 
     def output_within(self, room: Amount) -> float:
@@ -162,7 +162,7 @@ class CallPrice:
         return min(tokens, left * 1e6 / self.price.output)
 
     @property
-    def _dearest_input(self) -> float:
+    def _highest_input_price(self) -> float:
         price = self.price
         return max(price.input, price.cached or 0, price.cache_write or 0) if price else 0
 
@@ -213,7 +213,7 @@ class Ledger:
     """Tracks a debate's spending, and the maximum cost of all running calls."""
 
     spent: Amount = NOTHING
-    keep: Callable[[str, Amount], Awaitable[None]] | None = None
+    save: Callable[[str, Amount], Awaitable[None]] | None = None
     warned: bool = False
     _held: dict[str, Amount] = field(default_factory=dict)
     _waiting: set[asyncio.Event] = field(default_factory=set)
@@ -232,8 +232,8 @@ class Ledger:
         self._held[entry] = worst
         reservation = Reservation(int(output), worst)
         try:
-            if self.keep:
-                await self.keep(entry, worst)
+            if self.save:
+                await self.save(entry, worst)
             try:
                 yield reservation
             except Exception as error:
@@ -244,9 +244,9 @@ class Ledger:
             self.spent += reservation.counted
             for each in self._waiting:
                 each.set()
-            if self.keep and reservation.counted != worst:
+            if self.save and reservation.counted != worst:
                 with suppress(DatabaseUnavailable):  # the worst case stays reserved
-                    await self.keep(entry, reservation.counted)
+                    await self.save(entry, reservation.counted)
             if not self.warned and self.spent.share_of(cap) >= WARN_AT:
                 self.warned = True
                 budget.warn(self.spent)
@@ -270,7 +270,7 @@ class Ledger:
         self._waiting.add(changed)
         try:
             with suppress(TimeoutError):
-                await asyncio.wait_for(changed.wait(), _SECONDS_BETWEEN_LOOKS)
+                await asyncio.wait_for(changed.wait(), _POLL_SECONDS)
         finally:
             self._waiting.discard(changed)
         if budget.pause_requested():
@@ -304,7 +304,7 @@ def _was_refused(error: BaseException) -> bool:
 
 _ledgers: dict[str, Ledger] = {}
 # Ledgers of debates that another program runs, such as `langgraph dev`; the last used comes last.
-_unopened: OrderedDict[str, Ledger] = OrderedDict()
+_external_ledgers: OrderedDict[str, Ledger] = OrderedDict()
 
 
 @contextmanager
@@ -321,17 +321,19 @@ def _ledger_of(budget: CallBudget, cap: Amount) -> Ledger:
         return Ledger()
     if opened := _ledgers.get(budget.debate):
         return opened
-    if budget.debate not in _unopened:
+    if budget.debate not in _external_ledgers:
         _forget_idle()
-        _unopened[budget.debate] = Ledger(budget.used, warned=budget.used.share_of(cap) >= WARN_AT)
-    _unopened.move_to_end(budget.debate)
-    return _unopened[budget.debate]
+        _external_ledgers[budget.debate] = Ledger(
+            budget.used, warned=budget.used.share_of(cap) >= WARN_AT
+        )
+    _external_ledgers.move_to_end(budget.debate)
+    return _external_ledgers[budget.debate]
 
 
 def _forget_idle() -> None:
-    idle = [debate for debate, ledger in _unopened.items() if not ledger.is_used]
-    for debate in idle[: max(0, len(_unopened) + 1 - _MOST_LEDGERS)]:
-        del _unopened[debate]
+    idle = [debate for debate, ledger in _external_ledgers.items() if not ledger.is_used]
+    for debate in idle[: max(0, len(_external_ledgers) + 1 - _MOST_LEDGERS)]:
+        del _external_ledgers[debate]
 
 
 @asynccontextmanager

@@ -26,7 +26,7 @@ from contend.models.providers.registry import (
     open_model,
     provider_of,
 )
-from contend.models.recording import CallRequest, on_tape
+from contend.models.recording import CallRequest, replay_or_record
 from contend.models.retries import Answered, Listener, with_fallbacks
 from contend.models.tracing import call_metadata, call_title, scrub_traces
 
@@ -50,7 +50,7 @@ Block = TypeVar("Block", bound=BaseModel)
 
 
 @dataclass(frozen=True)
-class Aids:
+class CallTools:
     """The tools for a call, and the usage of earlier calls in the same turn."""
 
     tools: tuple[BaseTool, ...] = ()
@@ -59,7 +59,7 @@ class Aids:
     limit: int | None = None
 
 
-NO_AIDS = Aids()
+NO_CALL_TOOLS = CallTools()
 
 
 _REPLY = TypeAdapter(Reply)
@@ -76,45 +76,45 @@ async def ask_model(
     messages: list[BaseMessage],
     settings: DebateSettings,
     listener: Listener,
-    aids: Aids = NO_AIDS,
+    call_tools: CallTools = NO_CALL_TOOLS,
 ) -> Answered[Reply]:
-    tools = [tool.name for tool in aids.tools]
-    parameters = {"temperature": seat.temperature, "tools": tools, "token_limit": aids.limit}
+    tools = [tool.name for tool in call_tools.tools]
+    parameters = {"temperature": seat.temperature, "tools": tools, "token_limit": call_tools.limit}
     request = CallRequest(seat.model, messages, parameters)
-    ask = partial(_ask, seat, messages, settings, aids)
-    return await on_tape(request, listener, _REPLY, ask)
+    ask = partial(_ask, seat, messages, settings, call_tools)
+    return await replay_or_record(request, listener, _REPLY, ask)
 
 
 async def _ask(
     seat: Seat,
     messages: list[BaseMessage],
     settings: DebateSettings,
-    aids: Aids,
+    call_tools: CallTools,
     listener: Listener,
 ) -> Answered[Reply]:
 
     async def attempt(spec: ModelSpec, failed: Failure | None, is_last: bool) -> Reply:
         # A turn over its limit is kept in full: retry with a higher limit instead of truncating it.
         cut = failed is not None and failed.kind == "length"
-        sent = [*messages, _SHORTER] if cut and aids.limit is None else messages
+        sent = [*messages, _SHORTER] if cut and call_tools.limit is None else messages
         sent = with_cache_marks(sent) if provider_of(spec).caches_marked_parts else sent
-        must_answer = aids.spent and not provider_of(spec).history_needs_tools
-        tools = [] if must_answer else list(aids.tools)
-        ceiling = _ceiling(spec, settings, aids.limit, whole=cut or is_last)
+        must_answer = call_tools.spent and not provider_of(spec).history_needs_tools
+        tools = [] if must_answer else list(call_tools.tools)
+        ceiling = _ceiling(spec, settings, call_tools.limit, whole=cut or is_last)
         prompt = partial(prompt_tokens, sent, tools)
         async with reserved(
-            spec, settings, listener.budget, prompt, ceiling, aids.limit
+            spec, settings, listener.budget, prompt, ceiling, call_tools.limit
         ) as reservation:
             opened = open_model(spec, _options(seat, settings, reservation.ceiling))
             model = opened.bind_tools(tools) if tools else opened
             reply = await stream_answer(
-                model.with_config(**_traced_as(seat, settings, listener)),
+                model.with_config(**_trace_config(seat, settings, listener)),
                 spec,
                 sent,
                 settings,
                 lambda piece: listener.text(piece, str(spec)),
-                may_call_tools=bool(aids.tools) and not aids.spent,
-                seconds_used=aids.seconds,
+                may_call_tools=bool(call_tools.tools) and not call_tools.spent,
+                seconds_used=call_tools.seconds,
                 time_is_up=listener.time_is_up,
             )
             reservation.settle(reply.usage)
@@ -133,7 +133,7 @@ async def extract(
     request = CallRequest(seat.model, messages, {"form": schema.__name__})
     form: TypeAdapter[Extracted[Block]] = TypeAdapter(Extracted[schema])  # type: ignore[valid-type]
     fill = partial(_extract, seat, messages, schema, settings)
-    return await on_tape(request, listener, form, fill)
+    return await replay_or_record(request, listener, form, fill)
 
 
 async def _extract(
@@ -149,7 +149,7 @@ async def _extract(
         prompt = partial(_form_tokens, messages, schema)
         async with reserved(spec, settings, listener.budget, prompt, ceiling, None) as reservation:
             options = _options(seat, settings, reservation.ceiling, structured=True)
-            about = _traced_as(seat, settings, listener)
+            about = _trace_config(seat, settings, listener)
             extracted = await _fill(spec, messages, schema, settings, options, about)
             reservation.settle(extracted.usage)
         return extracted
@@ -190,7 +190,7 @@ def _form_tokens(messages: list[BaseMessage], schema: type[BaseModel]) -> int:
     return prompt_tokens(messages) + most_tokens(json.dumps(schema.model_json_schema()))
 
 
-def _traced_as(seat: Seat, settings: DebateSettings, listener: Listener) -> RunnableConfig:
+def _trace_config(seat: Seat, settings: DebateSettings, listener: Listener) -> RunnableConfig:
     asked, turn = listener.asked, listener.turn
     about = call_metadata(settings.protocol, listener.debate, seat.id, asked, turn)
     # Hide the raw tokens from server clients: nodes/calls/messages.py streams the words to them,

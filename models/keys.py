@@ -69,7 +69,7 @@ def load_stored_keys() -> list[str]:
     notices = []
     for name in [each for each in stored if each not in os.environ]:
         try:
-            _add({name: _reveal(name, stored[name])}, _place(stored[name]))
+            _add({name: _resolve_key(name, stored[name])}, _place(stored[name]))
         except BadInput as unusable:
             notices.append(str(unusable))
     return notices
@@ -129,7 +129,7 @@ def check_key(name: str, value: str) -> str:
 
 def missing_key(provider: str) -> BadInput:
     name = PROVIDER_KEYS[provider]
-    fix = _why_withheld(name) or f"Add it with `contend keys set {name}`."
+    fix = _why_unused(name) or f"Add it with `contend keys set {name}`."
     return BadInput(f"{name} is not set; {provider} models need it. {fix}")
 
 
@@ -169,7 +169,7 @@ def _is_text(value: str) -> bool:
     return "".join(value.split()).isprintable()
 
 
-def _why_withheld(name: str) -> str:
+def _why_unused(name: str) -> str:
     """Explain why a stored key is not used; return an empty string for a usable key."""
     names = (address for address, keys in _ADDRESSES.items() if name in keys)
     address = next((each for each in names if source_of(each) == DOTENV), "")
@@ -231,8 +231,8 @@ def _keep_in_keyring(name: str, value: str) -> bool:
         return False
 
 
-def _reveal(name: str, value: object) -> str:
-    if why := _why_withheld(name):
+def _resolve_key(name: str, value: object) -> str:
+    if why := _why_unused(name):
         raise BadInput(f"The stored {name} is not used. {why}")
     key = _read_keyring(name) if value is None else value
     if not isinstance(key, str) or not _is_text(key):

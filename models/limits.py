@@ -16,7 +16,7 @@ from contend.graph.values import Usage
 from contend.models.failures import StatedBudget, stated_budget
 from contend.models.providers.registry import API_KEYS, ModelSpec
 
-_SECONDS_BETWEEN_LOOKS = 0.1
+_POLL_SECONDS = 0.1
 # After this many answers per allowed parallel call, one more parallel call is tried.
 _ANSWERS_PER_STEP = 10
 # After this many failures in a row, a provider is tried only once per interval.
@@ -91,7 +91,7 @@ class _Budget:
 
 @dataclass
 class ProviderLimits:
-    most: float = inf
+    max_parallel: float = inf
     failures: int = 0  # in a row
     without_max_tokens: set[str] = field(default_factory=set)  # models that refuse our max_tokens
     _closed_until: float = 0.0
@@ -112,16 +112,16 @@ class ProviderLimits:
         waiting = _Waiting(asyncio.get_running_loop().create_future(), allowance)
         self._queues.setdefault(debate, deque()).append(waiting)
         try:
-            self._admit()
+            self._start_waiting_calls()
             while not waiting.started.done() and not pause_requested():
-                await asyncio.wait([waiting.started], timeout=_SECONDS_BETWEEN_LOOKS)
-                self._admit()
+                await asyncio.wait([waiting.started], timeout=_POLL_SECONDS)
+                self._start_waiting_calls()
             if not waiting.started.done():
                 raise Paused
             yield waiting.started.result()
         finally:
             self._leave(debate, waiting)
-            self._admit()
+            self._start_waiting_calls()
 
     @property
     def in_flight(self) -> int:
@@ -159,14 +159,14 @@ class ProviderLimits:
         self.failures = 0
         call.tokens = (usage.input_tokens or call.tokens) + (usage.output_tokens or 0)
         self._answers += 1
-        if self._answers >= _ANSWERS_PER_STEP * self.most:
-            self.most, self._answers = self.most + 1, 0
+        if self._answers >= _ANSWERS_PER_STEP * self.max_parallel:
+            self.max_parallel, self._answers = self.max_parallel + 1, 0
 
     def refused(self, call: StartedCall, retry_after: float | None) -> None:
         """Allow fewer parallel calls after a 429, unless a request or token limit was used up."""
         self._closed_until = max(self._closed_until, _now() + (retry_after or 0))
         if self._requests.has_room_for(1) and self._tokens.has_room_for(call.tokens):
-            self.most, self._answers = max(1, self.in_flight - 1), 0
+            self.max_parallel, self._answers = max(1, self.in_flight - 1), 0
 
     def read_headers(self, call: StartedCall, headers: Mapping[str, str]) -> None:
         """Read the number of remaining requests and tokens from response headers."""
@@ -177,7 +177,7 @@ class ProviderLimits:
         if stated := stated_budget(headers, "tokens"):
             self._tokens.update(stated, sum(each.tokens for each in pending))
 
-    def _admit(self) -> None:
+    def _start_waiting_calls(self) -> None:
         """Start all waiting calls that the limits allow, one from each debate in turn."""
         while (debate := self._next_debate()) is not None:
             queue = self._queues.pop(debate)
@@ -200,7 +200,7 @@ class ProviderLimits:
     def _has_room_for(self, allowance: Allowance) -> bool:
         return (
             self._is_open()
-            and self.in_flight < self.most
+            and self.in_flight < self.max_parallel
             and self._requests.has_room_for(1)
             and self._tokens.has_room_for(allowance.tokens)
         )

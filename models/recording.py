@@ -16,7 +16,7 @@ from pydantic import BaseModel, TypeAdapter
 
 from contend.graph.errors import ModelFailed, NotRecorded
 from contend.graph.values import NO_USAGE, Retrieval
-from contend.models.retries import Answered, Listener, Result, Trouble
+from contend.models.retries import Answered, FailedAttempt, Listener, Result
 from contend.models.text import clean_piece
 
 # Pieces that arrive within this time are merged, because viewers see no difference.
@@ -31,7 +31,7 @@ class Received:
     at: float  # seconds after the call began
     text: str = ""
     model: str = ""
-    trouble: Trouble | None = None
+    trouble: FailedAttempt | None = None
 
 
 class RecordedCall(BaseModel):
@@ -58,7 +58,7 @@ class CallRequest(NamedTuple):
 
 
 @dataclass
-class Tape:
+class Recording:
     """Answers known calls from a recording, and adds new calls to the recording."""
 
     known: Mapping[CallKey, RecordedCall] = field(default_factory=dict)
@@ -86,48 +86,48 @@ class Tape:
             await asyncio.sleep(max(0.0, seconds / self.speed - passed))
 
 
-_tape: ContextVar[Tape | None] = ContextVar("tape", default=None)
+_recording: ContextVar[Recording | None] = ContextVar("recording", default=None)
 
 
 @contextmanager
-def using_tape(tape: Tape) -> Iterator[None]:
-    before = _tape.set(tape)
+def using_recording(recording: Recording) -> Iterator[None]:
+    before = _recording.set(recording)
     try:
         yield
     finally:
-        _tape.reset(before)
+        _recording.reset(before)
 
 
-def is_taping() -> bool:
+def is_recording() -> bool:
     """Return whether our own runner runs this debate, because only that runner records calls."""
-    return _tape.get() is not None
+    return _recording.get() is not None
 
 
-def taped_retrieval() -> Retrieval | None:
-    tape = _tape.get()
-    return tape.retrieval if tape else None
+def recorded_retrieval() -> Retrieval | None:
+    recording = _recording.get()
+    return recording.retrieval if recording else None
 
 
-async def on_tape(
+async def replay_or_record(
     request: CallRequest,
     listener: Listener,
     form: TypeAdapter[Result],
     call: Callable[[Listener], Awaitable[Answered[Result]]],
 ) -> Answered[Result]:
     """Answer a call from the current recording, or make and record the call."""
-    tape = _tape.get()
-    if tape is None:
+    recording = _recording.get()
+    if recording is None:
         return await call(listener)
-    key = tape.key_of(request, listener)
-    recorded = tape.known.get(key)
-    if recorded and (tape.is_complete or recorded.model == request.model):
-        if tape.keep:
+    key = recording.key_of(request, listener)
+    recorded = recording.known.get(key)
+    if recorded and (recording.is_complete or recorded.model == request.model):
+        if recording.keep:
             recorded = _unpaid(recorded)
-            await tape.keep(key, recorded)
-        return await _play(tape, recorded, listener, form)
-    if tape.is_complete:
+            await recording.keep(key, recorded)
+        return await _play(recording, recorded, listener, form)
+    if recording.is_complete:
         raise NotRecorded(key.asked)
-    return await _record(tape, key, request, listener, form, call)
+    return await _record(recording, key, request, listener, form, call)
 
 
 def _unpaid(call: RecordedCall) -> RecordedCall:
@@ -144,17 +144,17 @@ def _unpaid(call: RecordedCall) -> RecordedCall:
 
 
 async def _play(
-    tape: Tape, recorded: RecordedCall, listener: Listener, form: TypeAdapter[Result]
+    recording: Recording, recorded: RecordedCall, listener: Listener, form: TypeAdapter[Result]
 ) -> Answered[Result]:
     began = asyncio.get_running_loop().time()
     call = with_marks(recorded, listener.marks)
     for received in call.received:
-        await tape.wait_until(received.at, began)
+        await recording.wait_until(received.at, began)
         if received.trouble:
-            listener.trouble(received.trouble)
+            listener.on_failed_attempt(received.trouble)
         else:
             listener.text(received.text, received.model)
-    await tape.wait_until(call.seconds, began)
+    await recording.wait_until(call.seconds, began)
     if call.answer is None:
         raise ModelFailed(**(call.failure or {}))
     result = form.validate_python(call.answer["result"])
@@ -162,7 +162,7 @@ async def _play(
 
 
 async def _record(
-    tape: Tape,
+    recording: Recording,
     key: CallKey,
     request: CallRequest,
     listener: Listener,
@@ -175,11 +175,11 @@ async def _record(
         answered = await call(recorder.listener())
     except ModelFailed as failed:
         why = {"seat": failed.seat, "model": failed.model, "kind": failed.kind, "why": failed.why}
-        await recorder.end(tape, key, made.model_copy(update={"failure": why}))
+        await recorder.end(recording, key, made.model_copy(update={"failure": why}))
         raise
     answer = {"model": answered.model, "fell_back": answered.fell_back}
     answer |= {"result": form.dump_python(answered.result, mode="json")}
-    await recorder.end(tape, key, made.model_copy(update={"answer": answer}))
+    await recorder.end(recording, key, made.model_copy(update={"answer": answer}))
     return answered
 
 
@@ -190,7 +190,7 @@ class _Recorder:
     received: list[Received] = field(default_factory=list)
 
     def listener(self) -> Listener:
-        return replace(self.inner, text=self._text, trouble=self._trouble)
+        return replace(self.inner, text=self._text, on_failed_attempt=self._add_failed_attempt)
 
     def _text(self, piece: str, model: str) -> None:
         last, now = self.received[-1] if self.received else None, self._seconds()
@@ -200,19 +200,19 @@ class _Recorder:
             self.received.append(Received(at=now, text=piece, model=model))
         self.inner.text(piece, model)
 
-    def _trouble(self, trouble: Trouble) -> None:
-        self.received.append(Received(at=self._seconds(), trouble=trouble))
-        self.inner.trouble(trouble)
+    def _add_failed_attempt(self, attempt: FailedAttempt) -> None:
+        self.received.append(Received(at=self._seconds(), trouble=attempt))
+        self.inner.on_failed_attempt(attempt)
 
     def _seconds(self) -> float:
         return round(asyncio.get_running_loop().time() - self.began, 3)
 
-    async def end(self, tape: Tape, key: CallKey, made: RecordedCall) -> None:
-        if tape.keep:
+    async def end(self, recording: Recording, key: CallKey, made: RecordedCall) -> None:
+        if recording.keep:
             for each in self.received:  # only now: there may be thousands of pieces
                 each.text = clean_piece(each.text)
             whole = made.model_copy(update={"received": self.received, "seconds": self._seconds()})
-            await tape.keep(key, _without_marks(whole, self.inner.marks))
+            await recording.keep(key, _without_marks(whole, self.inner.marks))
 
 
 def _hash(messages: Sequence[BaseMessage], marks: Sequence[str]) -> str:

@@ -24,7 +24,7 @@ from contend.models.failures import BadAnswer, Failure, classify, first_line
 from contend.models.limits import Allowance, limits_of
 from contend.models.prices import priced
 from contend.models.providers.registry import ModelSpec, parse_spec
-from contend.models.providers.watch import watching_headers
+from contend.models.providers.response_hooks import watching_headers
 from contend.models.tokens import estimate_tokens
 
 _LONGEST_BACKOFF = 30.0
@@ -41,7 +41,7 @@ Result = TypeVar("Result", bound=_WithUsage)
 
 
 @dataclass(frozen=True)
-class Trouble:
+class FailedAttempt:
     """A failed attempt and the next step: a retry, a fallback or a failure."""
 
     what: str
@@ -53,7 +53,7 @@ class Trouble:
 @dataclass(frozen=True)
 class Listener:
     text: Callable[[str, str], None] = lambda _piece, _model: None
-    trouble: Callable[[Trouble], None] = lambda _trouble: None
+    on_failed_attempt: Callable[[FailedAttempt], None] = lambda _attempt: None
     pause_requested: Callable[[], bool] = lambda: False
     debate: str = ""
     asked: str = ""  # names the call in a recording
@@ -85,19 +85,19 @@ async def with_fallbacks(
     specs = [parse_spec(text) for text in (seat.model, *seat.fallback_models)]
     for spec in specs:
         if spec is not specs[-1] and not limits_of(spec).may_ask():
-            listener.trouble(Trouble("fell_back", str(spec), _DOWN))
+            listener.on_failed_attempt(FailedAttempt("fell_back", str(spec), _DOWN))
             continue
         try:
             outcome = await _with_retries(spec, allowance, settings, listener, attempt)
         except OverBudget as over:
-            listener.trouble(Trouble("out_of_budget", str(spec), _OVER_BUDGET))
+            listener.on_failed_attempt(FailedAttempt("out_of_budget", str(spec), _OVER_BUDGET))
             raise ModelFailed(seat.name, str(spec), BUDGET, _OVER_BUDGET.why) from over
-        if not isinstance(outcome, Trouble):
+        if not isinstance(outcome, FailedAttempt):
             return Answered(outcome, str(spec), fell_back=spec is not specs[0])
         if spec is specs[-1]:
-            listener.trouble(outcome)
+            listener.on_failed_attempt(outcome)
             raise ModelFailed(seat.name, str(spec), outcome.failure.kind, outcome.failure.why)
-        listener.trouble(replace(outcome, what="fell_back"))
+        listener.on_failed_attempt(replace(outcome, what="fell_back"))
         if listener.pause_requested():
             raise Paused
     raise AssertionError  # every seat has a model
@@ -109,7 +109,7 @@ async def _with_retries(
     settings: DebateSettings,
     listener: Listener,
     attempt: Attempt[Result],
-) -> Result | Trouble:
+) -> Result | FailedAttempt:
     limits, waited = limits_of(spec), 0.0
     failure: Failure | None = None
     tries = waits = 0
@@ -131,17 +131,19 @@ async def _with_retries(
         if failure.is_about_max_tokens and spec.name not in limits.without_max_tokens:
             limits.without_max_tokens.add(spec.name)
             continue
-        trouble = Trouble("retried", str(spec), failure, priced(usage, spec, settings.prices))
+        failed_attempt = FailedAttempt(
+            "retried", str(spec), failure, priced(usage, spec, settings.prices)
+        )
         if failure.kind == "rate_limit" and settings.rate_limit_patience:
             # Waiting for a rate limit to pass is not reported as a problem.
             wait = _backoff(waits, failure, settings)
             waits, waited = waits + 1, waited + wait
             if waited > settings.rate_limit_patience:
-                return replace(trouble, what="failed")
+                return replace(failed_attempt, what="failed")
         elif not failure.retryable or tries == settings.max_retries:
-            return replace(trouble, what="failed")
+            return replace(failed_attempt, what="failed")
         else:
-            listener.trouble(trouble)
+            listener.on_failed_attempt(failed_attempt)
             wait = _backoff(tries, failure, settings)
             tries += 1
         await _pause_before_retry(wait, listener)

@@ -17,9 +17,9 @@ from contend.models.providers.registry import (
     ModelSpec,
     Provider,
     check_models,
+    explain_ollama_default,
     parse_spec,
     provider_of,
-    taken_for_ollama,
 )
 from contend.models.tokens import estimate_tokens
 
@@ -64,7 +64,7 @@ async def _choose_models(settings: DebateSettings) -> tuple[list[Seat], str]:
     # model if there is a key, or else the built-in one. If the user chose some, use the first of
     # them for the other seats.
     seats = settings.build_seats()
-    named = [seat for seat in seats if settings.is_named(seat)]
+    named = [seat for seat in seats if settings.has_chosen_model(seat)]
     if len(named) == len(seats):
         return seats, "All models chosen by you."
     pulled = await _list_pulled()
@@ -92,7 +92,7 @@ async def _choose_judge(seats: list[Seat], settings: DebateSettings) -> tuple[li
     judge = next((seat for seat in seats if seat.role == "judge"), None)
     debaters = [seat for seat in seats if seat.role not in NOT_DEBATING]
     sharing = [seat.name for seat in debaters if judge and seat.model == judge.model]
-    if judge is None or not sharing or settings.is_named(judge):
+    if judge is None or not sharing or settings.has_chosen_model(judge):
         return seats, ""
     if other := await _other_model({seat.model for seat in debaters}):
         chosen = [_set_model(seat, other) if seat is judge else seat for seat in seats]
@@ -101,7 +101,7 @@ async def _choose_judge(seats: list[Seat], settings: DebateSettings) -> tuple[li
         return seats, ""
     return seats, (
         f"The judge uses the same model as {', '.join(sharing)}; choose another with "
-        f"{settings.how_to_name(judge)}."
+        f"{settings.model_option(judge)}."
     )
 
 
@@ -111,10 +111,10 @@ async def _other_model(used: set[str]) -> str | None:
     local = [spec.name for spec in specs if spec.provider == "ollama"]
     if not local:
         return None
-    from contend.models.providers.ollama import model_like  # slow to import
+    from contend.models.providers.ollama import similar_model  # slow to import
 
     try:
-        found = await model_like(local)
+        found = await similar_model(local)
     except BadInput:  # preflight explains the error
         return None
     return f"ollama:{found}" if found else None
@@ -143,7 +143,7 @@ async def preflight(
         _check_length(seat, settings, question)
         if seat.tools:
             _check_tools(seat, settings, documents)
-    check_sight(seats, settings, images)
+    check_image_support(seats, settings, images)
     return notices
 
 
@@ -151,7 +151,7 @@ async def _explain_bare_names(settings: DebateSettings) -> list[str]:
     """Explain why specs without a provider selected Ollama, if Ollama lacks the models."""
     explained = []
     for model in dict.fromkeys(models_of(settings.build_seats())):
-        if taken := taken_for_ollama(model):
+        if taken := explain_ollama_default(model):
             try:
                 await check_models([model])
             except BadInput:
@@ -216,7 +216,9 @@ def is_demonstration_model(model: str) -> bool:
     return provider_of(spec).is_demonstration(spec.name)
 
 
-def check_sight(seats: list[Seat], settings: DebateSettings, images: Sequence[Image]) -> None:
+def check_image_support(
+    seats: list[Seat], settings: DebateSettings, images: Sequence[Image]
+) -> None:
     """Refuse models that cannot accept images; allow models that may accept images."""
     for seat in (seat for seat in seats if seat.id in settings.opening_seats):
         seen = [image for image in images if strategy_for(settings).sees(seat, image)]
@@ -225,7 +227,7 @@ def check_sight(seats: list[Seat], settings: DebateSettings, images: Sequence[Im
             leave = "Give it no images" if all(image.seats for image in seen) else "Omit --image"
             raise BadInput(
                 f"{seat.name}'s model {blind} does not accept images. {leave}, or choose another "
-                f"model with --model or {settings.how_to_name(seat)}."
+                f"model with --model or {settings.model_option(seat)}."
             )
 
 
@@ -239,7 +241,7 @@ def _check_person(seat: Seat, settings: DebateSettings) -> None:
         raise BadInput(
             f"{seat.name} cannot be a person in {settings.protocol}: this role must decide in a "
             "form that only models write, or in time. Choose a model with "
-            f"{settings.how_to_name(seat)}."
+            f"{settings.model_option(seat)}."
         )
 
 

@@ -18,13 +18,20 @@ from contend.models.replies.conviction import (
     ShortConvictionBlock,
     claim_from_block,
     claim_from_report,
-    claim_from_words,
+    claim_from_text,
     named_seat,
 )
 from contend.nodes.calls.decide import Decided, Reader, decide_calls
+from contend.nodes.calls.results import (
+    CallResults,
+    failure_results,
+    join_results,
+    turn_results,
+    update_of,
+    with_turns,
+)
 from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.turn import publish_turn
-from contend.nodes.calls.work import Work, failed_work, join_work, turn_work, update_of, with_turns
 from contend.nodes.forum.concessions import (
     count_concessions,
     is_supported,
@@ -40,7 +47,7 @@ _READER: Reader[ConvictionBlock, Claim] = Reader(
     form=ConvictionBlock,
     short_form=ShortConvictionBlock,
     from_block=claim_from_block,
-    from_words=claim_from_words,
+    from_words=claim_from_text,
     from_report=claim_from_report,
     for_people="Has another debater convinced you? Begin with NOT CONVINCED: and your reason, or "
     "with CONVINCED: NAME and the argument that convinced you.",
@@ -72,28 +79,30 @@ async def conviction_check(state: DebateState, runtime: Runtime[Any]) -> dict[st
     gone = [_elimination(state, seat, answers[seat][-1]) for seat in conceded if seat not in kept]
     remaining = [seat for seat in active if seat not in {each.seat for each in gone}]
     _send_events(runtime, state, gone, remaining)
-    work = join_work([first, again])
-    work["degraded"] += [*withdrawn, *kept.values()]
-    return {**update_of(work), "eliminations": gone, "active": remaining}
+    joined = join_results([first, again])
+    joined["degraded"] += [*withdrawn, *kept.values()]
+    return {**update_of(joined), "eliminations": gone, "active": remaining}
 
 
-async def _ask(state: DebateState, runtime: Runtime[Any], ids: Sequence[str], part: str) -> Work:
+async def _ask(
+    state: DebateState, runtime: Runtime[Any], ids: Sequence[str], part: str
+) -> CallResults:
     seats = [seat_with_id(state, seat) for seat in ids]
     calls = [(state, seat) for seat in seats]
     decided = await decide_calls(calls, runtime, "conviction_check", part, _READER)
-    return join_work(
+    return join_results(
         _answer(state, runtime, seat, each) for seat, each in zip(seats, decided, strict=True)
     )
 
 
 def _answer(
     state: DebateState, runtime: Runtime[Any], seat: Seat, decided: Decided[Claim] | ModelFailed
-) -> Work:
+) -> CallResults:
     def problem(what: str, why: str) -> Degradation:
         return report_problem(runtime, seat, state["round"], what, why)
 
     if isinstance(decided, ModelFailed):
-        return failed_work(decided, problem("not_asked", f"{decided}; it stays"))
+        return failure_results(decided, problem("not_asked", f"{decided}; it stays"))
     claim = decided.read
     conviction = _conviction(state, runtime.context, seat, claim) if claim else None
     turn = decided.turn.model_copy(update={"assessment": conviction})
@@ -106,7 +115,7 @@ def _answer(
         named = " ".join(claim.named.split()) or "nobody by name"
         why = f"it concedes to {named}: no other active seat that has spoken, so it stays"
         degraded.append(problem("void_concession", why))
-    return turn_work(turn, degraded)
+    return turn_results(turn, degraded)
 
 
 def _lacks_support(turn: Turn) -> bool:

@@ -18,7 +18,7 @@ from contend.models.replies.critique import (
     assessment_from_block,
     assessment_from_report,
 )
-from contend.models.replies.critique_words import READY_SIGNAL, assessment_from_words
+from contend.models.replies.critique_words import READY_SIGNAL, assessment_from_text
 from contend.nodes.budget import ends_rounds_when_spent
 from contend.nodes.calls.decide import Reader, decide
 from contend.nodes.calls.stream import report_problem
@@ -66,7 +66,7 @@ def _reader(known: Sequence[Point]) -> Reader[CritiqueBlock, Assessment]:
         form=CritiqueBlock,
         short_form=ShortCritiqueBlock,
         from_block=partial(assessment_from_block, known=known),
-        from_words=partial(assessment_from_words, known=known),
+        from_words=partial(assessment_from_text, known=known),
         from_report=partial(assessment_from_report, known=known),
         for_people=_FOR_PEOPLE,
         add_signs=_add_signs,

@@ -17,9 +17,15 @@ from contend.models.replies.moderated import (
     ShortClaimsBlock,
 )
 from contend.nodes.calls.decide import Decided, block_reader, decide, decide_calls
+from contend.nodes.calls.results import (
+    CallResults,
+    failure_results,
+    join_results,
+    turn_results,
+    update_of,
+)
 from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.turn import publish_turn
-from contend.nodes.calls.work import Work, failed_work, join_work, turn_work, update_of
 from contend.nodes.moderated.prompt_values import claim_line
 from contend.nodes.moderated.schedule import statements_in
 
@@ -36,19 +42,21 @@ async def fact_check(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any
         listed = await decide(state, runtime, seat, "fact_check", "claims", _CLAIMS)
     except ModelFailed as failure:
         return update_of(
-            failed_work(failure, _report_unchecked(state, runtime, seat, str(failure)))
+            failure_results(failure, _report_unchecked(state, runtime, seat, str(failure)))
         )
     claims = listed.read.tidied()[:MOST_CLAIMS] if listed.read else []
     checked = await _check_claims(state, runtime, seat, statement, claims)
-    work = join_work([turn_work(listed.turn, listed.degraded), *(each for _, each in checked)])
+    joined = join_results(
+        [turn_results(listed.turn, listed.degraded), *(each for _, each in checked)]
+    )
     found = FactCheck(turn=statement.id, claims=tuple(claim for claim, _ in checked))
-    turn = _merge(work["turns"], found)
+    turn = _merge(joined["turns"], found)
     publish_turn(runtime, turn)
     runtime.stream_writer(_event(turn, found))
     if listed.read is None:
         why = "the list of claims could not be read"
-        work["degraded"].append(_report_unchecked(state, runtime, seat, why))
-    update = update_of({**work, "turns": [turn]})
+        joined["degraded"].append(_report_unchecked(state, runtime, seat, why))
+    update = update_of({**joined, "turns": [turn]})
     if not found.contradicted:
         return update
     correction = Step(phase="correction", seat=statement.seat)
@@ -63,7 +71,7 @@ def _report_unchecked(
 
 async def _check_claims(
     state: DebateState, runtime: Runtime[Any], seat: Seat, statement: Turn, claims: list[str]
-) -> list[tuple[ClaimCheck, Work]]:
+) -> list[tuple[ClaimCheck, CallResults]]:
     # Labels contain the statement's id, because nonces need a label that is unique in the round.
     labels = [f"{statement.id}.claim-{at}" for at, _ in enumerate(claims, 1)]
     subjects = [
@@ -86,16 +94,16 @@ def _check_claim(
     seat: Seat,
     claim: str,
     decided: Decided[CheckBlock] | ModelFailed,
-) -> tuple[ClaimCheck, Work]:
+) -> tuple[ClaimCheck, CallResults]:
     if isinstance(decided, ModelFailed):
         reported = _report_unchecked(state, runtime, seat, str(decided))
-        return _unverified(claim, "its check failed"), failed_work(decided, reported)
+        return _unverified(claim, "its check failed"), failure_results(decided, reported)
     if decided.read is None:
         reported = _report_unchecked(state, runtime, seat, f"{_UNREADABLE}: {claim}")
-        unread = turn_work(decided.turn, [*decided.degraded, reported])
+        unread = turn_results(decided.turn, [*decided.degraded, reported])
         return _unverified(claim, _UNREADABLE), unread
     read = decided.read.of(claim, decided.turn.passages)
-    return read, turn_work(decided.turn, decided.degraded)
+    return read, turn_results(decided.turn, decided.degraded)
 
 
 def _unverified(claim: str, why: str) -> ClaimCheck:

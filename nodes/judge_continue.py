@@ -17,14 +17,20 @@ from contend.models.replies.decision import (
     ShortDecisionBlock,
     decision_from_block,
     decision_from_report,
-    decision_from_words,
+    decision_from_text,
 )
 from contend.models.text import clean
 from contend.nodes.budget import budget_stop, ends_rounds_when_spent
 from contend.nodes.calls.decide import Reader, decide_calls
+from contend.nodes.calls.results import (
+    CallResults,
+    join_results,
+    turn_results,
+    update_of,
+    with_turns,
+)
 from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.turn import publish_turn, substitute_turn
-from contend.nodes.calls.work import Work, join_work, turn_work, update_of, with_turns
 from contend.nodes.prompting.points import points_of
 from contend.nodes.rounds import open_round
 from contend.nodes.timing import steady_now
@@ -33,7 +39,7 @@ _READER: Reader[DecisionBlock, Decision] = Reader(
     form=DecisionBlock,
     short_form=ShortDecisionBlock,
     from_block=decision_from_block,
-    from_words=decision_from_words,
+    from_words=decision_from_text,
     from_report=decision_from_report,
     for_people="Is another round worth it? Begin with CONTINUE or STOP, then give your reason, "
     "such as: STOP - nothing new was said.",
@@ -46,9 +52,9 @@ async def judge_continue(state: DebateState, runtime: Runtime[Any]) -> dict[str,
         return {}
     settings, strategy = runtime.context, strategy_for(runtime.context)
     number = state["round"]
-    work = await _ask_judge(state, runtime) if strategy.asks_judge(number) else join_work([])
-    judged = work["turns"]
-    seen = _with_work(state, work)
+    joined = await _ask_judge(state, runtime) if strategy.asks_judge(number) else join_results([])
+    judged = joined["turns"]
+    seen = _with_results(state, joined)
     stop = strategy.stop_decision(seen)
     if stop is None or stop.reason == "failed":
         stop = budget_stop(seen, settings) or stop
@@ -64,11 +70,11 @@ async def judge_continue(state: DebateState, runtime: Runtime[Any]) -> dict[str,
     if remark.say:
         said = human_turn(state, remark.say)
         publish_turn(runtime, said)
-        work["turns"].append(said)
-    return update | update_of(work)
+        joined["turns"].append(said)
+    return update | update_of(joined)
 
 
-async def _ask_judge(state: DebateState, runtime: Runtime[Any]) -> Work:
+async def _ask_judge(state: DebateState, runtime: Runtime[Any]) -> CallResults:
     """Ask the judge whether to hold another round; if the call fails, stop the rounds."""
     seat = seat_with_role(state, "judge")
     # A failure is stored as a result, so that the judge is not asked again after a pause.
@@ -80,19 +86,19 @@ async def _ask_judge(state: DebateState, runtime: Runtime[Any]) -> Work:
         reported = report_problem(runtime, seat, state["round"], "judge_silent", str(decided))
         why = "The judge could not be asked."
         turn = substitute_turn(state, "judge_continue", decided, seat, "failed", why)
-        return turn_work(turn, [*decided.before, reported])
+        return turn_results(turn, [*decided.before, reported])
     degraded = decided.degraded
     if decided.read is None:
         why = "could not parse the judge's decision; continuing"
         degraded = [*degraded, report_problem(runtime, seat, state["round"], "unreadable", why)]
     turn = decided.turn.model_copy(update={"assessment": decided.read})
     publish_turn(runtime, turn)
-    return turn_work(turn, degraded)
+    return turn_results(turn, degraded)
 
 
-def _with_work(state: DebateState, work: Work) -> DebateState:
-    degraded = [*state.get("degraded", []), *work["degraded"]]
-    return {**with_turns(state, work["turns"]), "degraded": degraded}
+def _with_results(state: DebateState, results: CallResults) -> DebateState:
+    degraded = [*state.get("degraded", []), *results["degraded"]]
+    return {**with_turns(state, results["turns"]), "degraded": degraded}
 
 
 def human_turn(state: DebateState, text: str) -> Turn:

@@ -13,7 +13,7 @@ from contend.graph.events import node_event
 from contend.graph.settings import DebateSettings
 from contend.graph.state import DebateState
 from contend.graph.values import Seat
-from contend.models.recording import is_taping
+from contend.models.recording import is_recording
 from contend.models.seats import preflight, write_specs_in_full
 from contend.nodes.budget import check_budget
 from contend.nodes.calls.stream import debate_id
@@ -21,7 +21,7 @@ from contend.nodes.calls.stream import debate_id
 Node = Callable[[DebateState, Runtime[Any]], Awaitable[dict[str, Any]]]
 
 
-def in_own_settings(node: Node, model: type[DebateSettings]) -> Node:
+def with_thread_settings(node: Node, model: type[DebateSettings]) -> Node:
     """Run a node with its thread's settings, overridden by those in a given context."""
 
     @wraps(node)
@@ -33,7 +33,7 @@ def in_own_settings(node: Node, model: type[DebateSettings]) -> Node:
             settings = _settings_in_use(state, given)
             changed = await _changed_state(state, runtime, settings)
             state, update = {**state, **changed}, {**update, **changed}
-        await runners.keep(model.protocol, debate_id(runtime), state)
+        await runners.save_state(model.protocol, debate_id(runtime), state)
         return {**update, **await node(state, runtime.override(context=settings))}
 
     return run
@@ -42,7 +42,9 @@ def in_own_settings(node: Node, model: type[DebateSettings]) -> Node:
 def _missing_settings(state: DebateState, thread: str) -> DebateState:
     """Return the settings from the record if an earlier release stored none in the state."""
     # Releases 0.1 and 0.2 did not store them in the state.
-    return runners.recorded(thread) if "round" in state and not state.get("settings") else {}
+    return (
+        runners.recorded_settings(thread) if "round" in state and not state.get("settings") else {}
+    )
 
 
 def stored_settings(state: DebateState, model: type[DebateSettings]) -> DebateSettings:
@@ -75,7 +77,7 @@ async def _changed_state(
     if not changes:
         return {}
     seats = _changed_seats(state["seats"], before, settings)
-    if not is_taping():  # our own runner has checked its settings
+    if not is_recording():  # our own runner has checked its settings
         await _check(state, seats, settings)
     _report(runtime, state, changes)
     return {"settings": new, "seats": seats}

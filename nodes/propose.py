@@ -11,6 +11,13 @@ from contend.graph.settings import DebateSettings
 from contend.graph.state import DebateState, turns_of
 from contend.graph.values import Seat
 from contend.nodes.budget import ends_rounds_when_spent
+from contend.nodes.calls.results import (
+    CallResults,
+    failure_results,
+    join_results,
+    turn_results,
+    update_of,
+)
 from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.turn import (
     TurnResult,
@@ -20,7 +27,6 @@ from contend.nodes.calls.turn import (
     take_turn,
     take_turn_once,
 )
-from contend.nodes.calls.work import Work, failed_work, join_work, turn_work, update_of
 from contend.nodes.prompting.answers import answers_of
 from contend.nodes.rounds import still_active
 
@@ -81,33 +87,33 @@ def _can_continue(state: DebateState, settings: DebateSettings, *, somebody_else
 
 def _collect(
     state: DebateState, runtime: Runtime[Any], seats: Sequence[Seat], results: Sequence[Result]
-) -> Work:
+) -> CallResults:
     keeps = strategy_for(runtime.context).when_a_seat_fails == "keep_answer"
     none_spoke = keeps and all(isinstance(each, ModelFailed) for each in results)
-    work = join_work(
+    joined = join_results(
         _keep_answer(state, runtime, seat, each, initial=none_spoke)
         if isinstance(each, ModelFailed)
-        else turn_work(each["turn"], each["degraded"])
+        else turn_results(each["turn"], each["degraded"])
         for seat, each in zip(seats, results, strict=True)
     )
     if none_spoke:
         why = "every model failed, so the initial answers stand"
         reported = report_problem(runtime, None, state["round"], "initial_answers_stand", why)
-        work["degraded"].append(reported)
-    return work
+        joined["degraded"].append(reported)
+    return joined
 
 
 def _keep_answer(
     state: DebateState, runtime: Runtime[Any], seat: Seat, failure: ModelFailed, *, initial: bool
-) -> Work:
+) -> CallResults:
     """Use the seat's previous or initial answer, if any, in place of the failed answer."""
     answers = answers_of(state, seat.id)
     if not answers or strategy_for(runtime.context).when_a_seat_fails == "sit_out":
         why = str(failure)
         sat_out = report_problem(runtime, seat, state["round"], "sat_out", why, phase="propose")
-        return failed_work(failure, sat_out)
+        return failure_results(failure, sat_out)
     source = answers[0] if initial else answers[-1]
     turn = substitute_turn(state, "propose", failure, source, "kept_previous")
     reported = report_problem(runtime, seat, state["round"], "kept_previous", str(failure))
     publish_turn(runtime, turn)
-    return turn_work(turn, [*failure.before, reported])
+    return turn_results(turn, [*failure.before, reported])

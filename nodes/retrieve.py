@@ -13,7 +13,7 @@ from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import MAX_QUESTION_CHARS, DebateSettings
 from contend.graph.state import DebateState, is_begun
 from contend.graph.values import Document, Image, Retrieval, Seat
-from contend.models.recording import is_taping, taped_retrieval
+from contend.models.recording import is_recording, recorded_retrieval
 from contend.models.seats import choose_embedding, choose_seats, preflight
 from contend.models.text import clean
 from contend.nodes.budget import check_budget
@@ -67,7 +67,7 @@ async def _search(
     question: str, settings: DebateSettings, seats: list[Seat]
 ) -> tuple[Retrieval, str, tuple[str, ...]]:
     """Find templates; return the templates, a notice about them, and any problems."""
-    if recorded := taped_retrieval():
+    if recorded := recorded_retrieval():
         return recorded, "Templates: those of the recording.", ()
     started = steady_now()
     model = await choose_embedding(settings, seats)
@@ -121,7 +121,7 @@ def _attachments(state: DebateState) -> DebateState:
 
 async def find_seats(state: DebateState, settings: DebateSettings, question: str) -> list[Seat]:
     given: Any = state.get("seats")
-    if given and is_taping():  # our own runner has checked its seats
+    if given and is_recording():  # our own runner has checked its seats
         return list(given)
     try:
         seats = _SEATS.validate_python(given or [])

@@ -12,18 +12,18 @@ from contend.models.replies.rating import (
     RatingBlock,
     RatingReport,
     ratings_from_report,
-    ratings_from_words,
+    ratings_from_text,
 )
 from contend.nodes.calls.decide import Reader, decide
+from contend.nodes.calls.results import failure_results, update_of
 from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.turn import publish_turn
-from contend.nodes.calls.work import failed_work, update_of
 
 _READER: Reader[RatingBlock, RatingBlock] = Reader(
     form=RatingBlock,
     short_form=RatingReport,
     from_block=lambda block, _: block,
-    from_words=ratings_from_words,
+    from_words=ratings_from_text,
     from_report=ratings_from_report,
     for_people="Rate the answer, each from 1 to 10, in these six lines:\n"
     "Correctness: 7\nCompleteness: 7\nClarity: 7\nDepth: 7\n"
@@ -37,7 +37,7 @@ async def score(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
         decided = await decide(state, runtime, seat, "score", "score", _READER)
     except ModelFailed as failure:
         unrated = report_problem(runtime, seat, state["round"], "not_rated", str(failure))
-        return update_of(failed_work(failure, unrated))
+        return update_of(failure_results(failure, unrated))
     turn, ratings, degraded = decided.turn, decided.read, decided.degraded
     publish_turn(runtime, turn)
     update: dict[str, Any] = {"turns": [turn], "degraded": degraded}

@@ -11,6 +11,14 @@ from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import DebateSettings
 from contend.graph.state import DebateState, Turn, ids_with_role, seat_with_id
 from contend.graph.values import NO_USAGE, Seat
+from contend.nodes.calls.results import (
+    CallResults,
+    failure_results,
+    join_results,
+    turn_results,
+    update_of,
+    with_turns,
+)
 from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.turn import (
     next_turn_id,
@@ -19,7 +27,6 @@ from contend.nodes.calls.turn import (
     substitute_turn,
     take_turn_once,
 )
-from contend.nodes.calls.work import Work, failed_work, join_work, turn_work, update_of, with_turns
 from contend.nodes.forum.concessions import most_conceded_to
 from contend.nodes.prompting.answers import answers_of, latest_answers, most_shared
 from contend.nodes.rounds import still_active
@@ -42,13 +49,13 @@ async def _write(state: DebateState, runtime: Runtime[Any], role: str) -> dict[s
     settings: DebateSettings = runtime.context
     seat = _writer(state, settings, role)
     gives_verdict = strategy_for(settings).gives_verdict
-    review = await _give_verdict(state, runtime, seat) if gives_verdict else join_work([])
+    review = await _give_verdict(state, runtime, seat) if gives_verdict else join_results([])
     if review["turns"]:
         pause_if_asked(runtime)
     about = {"model": seat.model, "role": seat.role, "seat": seat.id}
     runtime.stream_writer(node_event("synthesis_start", state["round"], **about))
     answer = await _write_answer(with_turns(state, review["turns"]), runtime, seat)
-    return update_of(join_work([review, answer]))
+    return update_of(join_results([review, answer]))
 
 
 def _writer(state: DebateState, settings: DebateSettings, role: str) -> Seat:
@@ -59,17 +66,17 @@ def _writer(state: DebateState, settings: DebateSettings, role: str) -> Seat:
     return seat_with_id(state, most_conceded_to(state, spoke or in_debate or seats))
 
 
-async def _give_verdict(state: DebateState, runtime: Runtime[Any], seat: Seat) -> Work:
+async def _give_verdict(state: DebateState, runtime: Runtime[Any], seat: Seat) -> CallResults:
     try:
         spoken = await take_turn_once(state, runtime, seat, "verdict", "verdict")
     except ModelFailed as failure:
         reported = report_problem(runtime, seat, state["round"], "no_verdict", str(failure))
-        return failed_work(failure, reported)
+        return failure_results(failure, reported)
     publish_turn(runtime, spoken["turn"])
-    return turn_work(spoken["turn"], spoken["degraded"])
+    return turn_results(spoken["turn"], spoken["degraded"])
 
 
-async def _write_answer(state: DebateState, runtime: Runtime[Any], seat: Seat) -> Work:
+async def _write_answer(state: DebateState, runtime: Runtime[Any], seat: Seat) -> CallResults:
     try:
         spoken = await take_turn_once(state, runtime, seat, "synthesize", "final")
     except ModelFailed as failure:
@@ -77,12 +84,12 @@ async def _write_answer(state: DebateState, runtime: Runtime[Any], seat: Seat) -
         if failure.kind == BUDGET or not keeps:
             raise
         return _use_latest_answer(state, runtime, seat, failure)
-    return turn_work(spoken["turn"], spoken["degraded"])
+    return turn_results(spoken["turn"], spoken["degraded"])
 
 
 def _use_latest_answer(
     state: DebateState, runtime: Runtime[Any], writer: Seat, failure: ModelFailed
-) -> Work:
+) -> CallResults:
     best = most_shared(latest_answers(state))
     name = seat_with_id(state, best.seat).name
     why = (
@@ -90,7 +97,7 @@ def _use_latest_answer(
     )
     reported = report_problem(runtime, writer, state["round"], "not_merged", why)
     turn = substitute_turn(state, "synthesize", failure, best, "kept_previous")
-    return turn_work(turn, [*failure.before, reported])
+    return turn_results(turn, [*failure.before, reported])
 
 
 def _index(state: DebateState) -> Turn:

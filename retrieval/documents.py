@@ -62,7 +62,7 @@ class Loaded:
     document: Document
     pages: tuple[DocumentPage, ...]
     passages: tuple[Passage, ...]
-    given: frozenset[Path] = frozenset()  # what the user gave: its path or folders above it
+    given_paths: frozenset[Path] = frozenset()  # what the user gave: its path or folders above it
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +89,7 @@ def load_documents(paths: Sequence[Path]) -> tuple[list[Loaded], list[str]]:
             digest = hashlib.sha256(data).hexdigest()
             if twin := loaded.get(digest):
                 notices.append(f"{file.name} has the same content as {twin.document.name}.")
-                loaded[digest] = replace(twin, given=twin.given | file.given)
+                loaded[digest] = replace(twin, given_paths=twin.given_paths | file.given_paths)
             else:
                 source = read(file.path, data)
                 taken = {each.document.id for each in loaded.values()}
@@ -120,7 +120,7 @@ def _skip_notices(skipped: Counter[str]) -> list[str]:
 class _File:
     path: Path
     name: str
-    given: set[Path]
+    given_paths: set[Path]
 
 
 def _list_files(
@@ -134,7 +134,7 @@ def _list_files(
             # Inside a folder use the relative path, because names may repeat.
             name = Path(path.absolute().name, file.relative_to(path)) if is_folder else file.name
             entry = _File(file, clean_piece(Path(name).as_posix()), set())
-            files.setdefault(Path(os.path.realpath(file)), entry).given.add(path)
+            files.setdefault(Path(os.path.realpath(file)), entry).given_paths.add(path)
             if len(files) > MAX_FILES:
                 raise BadInput(
                     f"{shown(path)} exceeds the limit of {MAX_FILES} files: "
@@ -214,7 +214,7 @@ def _load(file: _File, digest: str, source: Source, taken: set[str]) -> Loaded:
     document = Document(
         id=short, name=file.name, sha256=digest, pages=source.length, passages=len(passages)
     )
-    return Loaded(document, pages, passages, frozenset(file.given))
+    return Loaded(document, pages, passages, frozenset(file.given_paths))
 
 
 def _short_name(stem: str, taken: set[str]) -> str:

@@ -29,7 +29,7 @@ _KINDS = (
 class Picture:
     image: Image
     data: bytes
-    given: frozenset[Path] = frozenset()
+    given_paths: frozenset[Path] = frozenset()
 
     def block(self) -> dict[str, Any]:
         encoded = base64.b64encode(self.data).decode("ascii")
@@ -43,7 +43,7 @@ def read_images(paths: Sequence[Path]) -> list[Picture]:
         try:
             picture = _read(path)
             twin = found.get(picture.image.sha256, picture)
-            found[picture.image.sha256] = replace(twin, given=twin.given | {path})
+            found[picture.image.sha256] = replace(twin, given_paths=twin.given_paths | {path})
         except BadInput as error:
             problems.append(str(error))
     if problems:

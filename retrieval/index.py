@@ -83,24 +83,26 @@ class VectorIndex:
         if not self.fits(vector):
             raise EmbeddingFailed(f"{spec} returns vectors of different sizes")
 
-    def search(self, vector: Vectors, limit: int, places: Sequence[int] | None = None) -> list[Hit]:
-        """Return the nearest texts, best first; `places` selects texts for an exact search."""
+    def search(
+        self, vector: Vectors, limit: int, indexes: Sequence[int] | None = None
+    ) -> list[Hit]:
+        """Return the nearest texts, best first; `indexes` selects texts for an exact search."""
         import faiss
         import numpy as np
 
-        if places is None:
+        if indexes is None:
             limit = min(limit, len(self.store.index_to_docstore_id))
             near = self.store.similarity_search_with_score_by_vector(vector.tolist(), k=limit)
             return [Hit(str(document.id), float(score)) for document, score in near]
-        if not places:
+        if not indexes:
             return []
         index = self.store.index
         if isinstance(index, faiss.IndexHNSW):
             # Search exactly, because an approximate search may miss the few texts that are wanted.
             index = faiss.downcast_index(index.storage)
-        wanted = faiss.IDSelectorBatch(np.asarray(places, dtype=np.int64))
+        wanted = faiss.IDSelectorBatch(np.asarray(indexes, dtype=np.int64))
         chosen = faiss.SearchParameters(sel=wanted)  # type: ignore[call-arg]
-        limit = min(limit, len(places))
+        limit = min(limit, len(indexes))
         (scores,), (found,) = index.search(vector[None], limit, params=chosen)
         keys = self.store.index_to_docstore_id
         return [Hit(keys[at], float(score)) for at, score in zip(found, scores, strict=True)]

@@ -38,7 +38,7 @@ class DocumentAccess:
     documents: tuple[Document, ...]
     shown: tuple[Document, ...]
 
-    def places(self, corpus: Corpus) -> list[int] | None:
+    def passage_indexes(self, corpus: Corpus) -> list[int] | None:
         """Return the indexes of the passages that may be shown; None stands for all passages."""
         if len(self.shown) == len(self.documents):
             return None
@@ -59,10 +59,10 @@ async def find_passages(
         _open.forget(_folder(documents, embedder.spec))
         corpus, index = await open_passages(documents, embedder)
         index.check_fits(vectors[0], embedder.spec)
-    places = access.places(corpus)
+    indexes = access.passage_indexes(corpus)
     best: dict[str, tuple[int, float]] = {}
     for vector in vectors:
-        hits = await asyncio.to_thread(index.search, vector, limit, places)
+        hits = await asyncio.to_thread(index.search, vector, limit, indexes)
         for rank, hit in enumerate(hits):
             place = (rank, -hit.score)
             best[hit.key] = min(place, best.get(hit.key, place))

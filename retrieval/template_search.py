@@ -67,7 +67,7 @@ class Searcher:
     def __init__(self, library: Library, index: VectorIndex, embedder: Embedder) -> None:
         self.library, self.index, self.embedder = library, index, embedder
         self._groups = [len(template.lines()) for template in library.templates]
-        self._news = index.notice
+        self._notice = index.notice
 
     async def rank(self, question: str) -> Ranking:
         vector = (await self.embedder.queries([question]))[0]
@@ -86,9 +86,9 @@ class Searcher:
         short = len(question.split()) <= _MOST_PLAIN_WORDS
         return Ranking(ranked, plain=short and of_plain > ranked[0].score)
 
-    def news(self) -> list[str]:
-        news, self._news = self._news, ""
-        return [news] if news else []
+    def take_notices(self) -> list[str]:
+        notice, self._notice = self._notice, ""
+        return [notice] if notice else []
 
 
 def group_scores(similarities: Vectors, groups: Sequence[int]) -> list[float]:
@@ -155,7 +155,7 @@ async def find_templates(
             (), "The embedding model failed; the debate runs without templates.", (str(failed),)
         )
     rule, notes = rule_of(embedder, settings)
-    notes += searcher.news()
+    notes += searcher.take_notices()
     if searcher.library.problems:
         notes.append("Some of your templates are invalid: run `contend templates lint`.")
     uses = tuple(

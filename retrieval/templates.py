@@ -263,7 +263,7 @@ def _write(path: Path, text: str) -> Path:
     return path
 
 
-def advice(template: Template) -> list[str]:
+def lint_template(template: Template) -> list[str]:
     found = []
     pieces = re.split(r"^## +(.+?) *$", template.body, flags=re.MULTILINE)
     parts = dict(zip(pieces[1::2], pieces[2::2], strict=True))

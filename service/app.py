@@ -66,7 +66,7 @@ def create_app(
     add_page(made)
     made.router.routes.append(Route("/mcp", endpoint=tools))
     made.exception_handler(errors.Refused)(errors.on_refused)
-    made.exception_handler(DatabaseUnavailable)(errors.on_away)
+    made.exception_handler(DatabaseUnavailable)(errors.on_database_unavailable)
     made.exception_handler(DamagedDebate)(errors.on_damaged)
     made.exception_handler(RequestValidationError)(errors.on_invalid)
     made.exception_handler(HTTPException)(errors.on_http_error)

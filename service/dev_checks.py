@@ -8,7 +8,7 @@ from uuid import UUID, uuid5
 from langgraph_sdk import Auth
 
 from contend.graph.settings import SETTINGS
-from contend.graph.settings_form import MODEL_OF_ALL
+from contend.graph.settings_form import DEFAULT_MODEL_KEY
 
 # How LangGraph servers derive the id of a graph's default assistant.
 _OF_GRAPHS = UUID("6ba7b821-9dad-11d1-80b4-00c04fd430c8")
@@ -30,7 +30,7 @@ def refuse_unknown_settings(assistant_id: object, context: Mapping[str, Any] | N
     names = {name for each in SETTINGS.values() for name in each.model_fields}
     if settings:
         names = {*settings.model_fields}
-    unknown = [name for name in context or {} if name not in {*names, MODEL_OF_ALL}]
+    unknown = [name for name in context or {} if name not in {*names, DEFAULT_MODEL_KEY}]
     if unknown:
         close = get_close_matches(unknown[0], names, 1)
         hint = f" Did you mean {close[0]}?" if close else ""

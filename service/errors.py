@@ -53,14 +53,14 @@ def error_headers(refused: Refused) -> dict[str, str]:
     return {**_HEADERS.get(refused.code, {})}
 
 
-def database_away(debate_id: str | None = None) -> Refused:
+def database_unavailable(debate_id: str | None = None) -> Refused:
     """Return the error for an unavailable database; the reason is only in the log."""
     detail = "The database of this service is not available; try again later."
     return Refused(503, "database_away", detail, debate_id=debate_id)
 
 
 def damaged_debate(debate_id: str) -> Refused:
-    detail = "What is stored of this debate is damaged; see the log of the service."
+    detail = "The stored data of this debate is damaged; see the log of the service."
     return Refused(500, "damaged", detail, debate_id=debate_id)
 
 
@@ -92,9 +92,9 @@ def refusing_outages() -> Iterator[None]:
     """Refuse a request if the database is unavailable or a debate is damaged; log the details."""
     try:
         yield
-    except DatabaseUnavailable as away:
-        log_trouble(str(away))
-        raise database_away() from away
+    except DatabaseUnavailable as outage:
+        log_trouble(str(outage))
+        raise database_unavailable() from outage
     except DamagedDebate as damaged:
         log_trouble(str(damaged))
         raise damaged_debate(damaged.debate_id) from damaged
@@ -118,9 +118,9 @@ async def on_refused(_: Request, refused: Refused) -> JSONResponse:
     return refuse(refused)
 
 
-async def on_away(_: Request, away: DatabaseUnavailable) -> JSONResponse:
-    log_trouble(str(away))
-    return refuse(database_away())
+async def on_database_unavailable(_: Request, outage: DatabaseUnavailable) -> JSONResponse:
+    log_trouble(str(outage))
+    return refuse(database_unavailable())
 
 
 async def on_damaged(_: Request, damaged: DamagedDebate) -> JSONResponse:

@@ -54,13 +54,15 @@ class TurnEdit(BaseModel):
 
 
 class ForkGiven(Say):
-    """The start of a fork, and the changes in the fork."""
+    """Where a fork starts, and what it changes."""
 
     at: Annotated[StrictStr, Field(max_length=60, pattern=r"^\d{1,4}(:[a-z_]+)?$")] | None = Field(
         None, description="The end of a round or phase, such as 2 or 2:critique."
     )
     after: TurnId | None = Field(None, description="The id of the last turn to keep.")
-    edit: TurnEdit | None = Field(None, description="A turn to rewrite; what follows is run again.")
+    edit: TurnEdit | None = Field(
+        None, description="A turn to rewrite; everything after it is rerun."
+    )
     another_round: StrictBool = Field(
         False, description="Open one more round of a finished debate; `say` is the question."
     )
@@ -87,18 +89,20 @@ class ForkGiven(Say):
 
 
 class EditableReply(BaseModel):
-    """What a model answered in a turn, as `edit` takes it back."""
+    """A model's whole reply, in the form that `edit` expects."""
 
     text: str
 
 
 class Relative(BaseModel):
-    """A debate in a family."""
+    """A debate in a family of forks."""
 
     id: str
-    parent_id: str | None = Field(description="The debate that it was forked from.")
-    forked_at: str | None = Field(description="The round and node whose end they share.")
-    edited: str | None = Field(description="The turn that a person rewrote in it.")
+    parent_id: str | None = Field(description="The debate from which this one was forked.")
+    forked_at: str | None = Field(
+        description="The last round and node that this debate shares with its parent."
+    )
+    edited: str | None = Field(description="The turn that a person rewrote in this debate.")
     status: Status | Literal["deleted"]
     answer_excerpt: str | None
 
@@ -107,7 +111,7 @@ class FamilyAnswer(BaseModel):
     """A family of debates; every parent comes before its forks."""
 
     debates: list[Relative]
-    left_out: int = Field(description="How many more there are.")
+    left_out: int = Field(description="Number of debates not listed.")
 
 
 class ChangedTurn(BaseModel):
@@ -158,7 +162,7 @@ async def post_fork(
     parent = await find_debate(runs, debate_id, with_turns=True)
     if parent.status == "running":
         raise not_possible(parent, "The debate is running; pause it first.")
-    with runs.one_more(client), refusing_bad_input():
+    with runs.reserve_slot(client), refusing_bad_input():
         await asyncio.to_thread(check_fork, runs.options, parent, given.settings)
         place, changes = given.place, given.settings
         fork = await fork_debate(runs.records, parent, place, changes, given.say, fetch=False)

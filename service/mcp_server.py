@@ -53,12 +53,12 @@ class DebateAnswer(BaseModel):
     status: str
     question: str
     answer: str | None
-    warnings: list[str] = Field(description="To be read before the answer.")
+    warnings: list[str] = Field(description="Read these before the answer.")
     stop_reason: str | None
     score: float | None = Field(description="Out of 10, by the user or the judge.")
     open_objections: list[str]
     probabilities: dict[str, float | None] = Field(
-        description="Of each outcome of a forecast; null where nothing could be read."
+        description="The probability of each outcome of a forecast; null if it could not be parsed."
     )
     error: str | None = None
 

@@ -8,7 +8,7 @@ from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 
 from contend.debates.threads import ThreadRunner
-from contend.graph.runners import run_by
+from contend.graph.runners import set_runner
 from contend.service.app import create_app
 from contend.service.assistants import register_presets
 from contend.service.auth import TOKEN_VARIABLE
@@ -38,4 +38,4 @@ app = create_app(ServiceOptions(resumes_debates=False), on_start=_register_prese
 app.add_middleware(RememberConnection)
 
 _address = os.environ.get("LANGGRAPH_API_URL", "").rstrip("/")
-run_by(ThreadRunner(lambda: app.state.runs.records, f"LangGraph server {_address}".strip()))
+set_runner(ThreadRunner(lambda: app.state.runs.records, f"LangGraph server {_address}".strip()))

@@ -10,7 +10,7 @@ from contend.debates.remarks import join_remarks
 from contend.graph.errors import BadInput, DamagedDebate, DatabaseUnavailable
 from contend.graph.settings import DebateSettings
 from contend.graph.state import Remark
-from contend.service.errors import Refused, damaged_debate, database_away, unexpected_error
+from contend.service.errors import Refused, damaged_debate, database_unavailable, unexpected_error
 
 PAUSED = "paused by a user"
 
@@ -51,7 +51,7 @@ class Run:
             case DamagedDebate():
                 return damaged_debate(self.debate.id)
             case None | DatabaseUnavailable():  # without an exception, an outage paused it
-                return database_away(self.debate.id)
+                return database_unavailable(self.debate.id)
             case _:
                 return unexpected_error(self.debate.id)
 

@@ -23,7 +23,7 @@ from contend.graph.settings.forecast import settings_of
 from contend.graph.state import Remark
 from contend.service.errors import (
     Refused,
-    database_away,
+    database_unavailable,
     refusing_models,
     refusing_settings,
 )
@@ -74,7 +74,7 @@ class Runs:
             await self._resuming
         running += [each for each in self._running.values() if each not in running]
         await _end({each.task for each in running})
-        left = sum(_is_left(each) for each in running)
+        left = sum(_is_unfinished(each) for each in running)
         if left:
             by = "the service resumes them" if self.options.resumes_debates else "resume them"
             log_note(f"{_debates(left)} paused; {by} when it starts again.")
@@ -100,12 +100,14 @@ class Runs:
         found = await asyncio.to_thread(self.records.unfinished, LEASE)
         # A debate that waits for an answer or a larger budget would only pause again.
         found = [each for each in found if not each.debate.is_out_of_budget]
-        due = self._due([each for each in found if not await self.is_waiting(each.debate)])
+        due = self._debates_to_resume(
+            [each for each in found if not await self.is_waiting(each.debate)]
+        )
         if due:
             log_note(f"Resuming {_debates(len(due))} left unfinished.")
         return [self.begin(debate) for debate in due]
 
-    def _due(self, unfinished: list[UnfinishedTask]) -> list[StoredDebate]:
+    def _debates_to_resume(self, unfinished: list[UnfinishedTask]) -> list[StoredDebate]:
         now = asyncio.get_running_loop().time()
         self._seen = {each.debate.id: self._seen.get(each.debate.id, now) for each in unfinished}
         free = self.options.max_running - len(self._running) - len(self._starting)
@@ -203,7 +205,7 @@ class Runs:
         await asyncio.to_thread(self.records.debate_of, "")
 
     async def start(self, request: DebateRequest, client: str, debate_id: str | None = None) -> Run:
-        with self.one_more(client):
+        with self.reserve_slot(client):
             try:
                 debate = await self._prepared(request, debate_id)
             except DebateExists as taken:
@@ -216,7 +218,7 @@ class Runs:
         return self.begin(debate, client=client)
 
     @contextmanager
-    def one_more(self, client: str) -> Iterator[None]:
+    def reserve_slot(self, client: str) -> Iterator[None]:
         """Reserve a slot while a debate is prepared; raise Refused if no slot is free."""
         if self._stopping.is_set():
             raise Refused(503, "stopping", "The service is stopping; try again later.")
@@ -285,7 +287,7 @@ class Runs:
     async def _run_with_remarks(self, run: Run, remark: Remark | None) -> StoredDebate:
         ended = await self._run_once(run, remark)
         while run.remark and ended.status == "paused":
-            ended = await self._go_on(run, run.remark)
+            ended = await self._continue_with_remark(run, run.remark)
         return ended
 
     async def _run_once(self, run: Run, remark: Remark | None) -> StoredDebate:
@@ -301,7 +303,7 @@ class Runs:
             task.uncancel()  # run once more, only to store the comment
             return await asyncio.to_thread(self.records.find, run.debate.id)
 
-    async def _go_on(self, run: Run, remark: Remark) -> StoredDebate:
+    async def _continue_with_remark(self, run: Run, remark: Remark) -> StoredDebate:
         """Continue with the user's comment, unless the comment comes too late."""
         run.remark, run.last_seq, run.control = None, None, RunControl()
         if run.is_paused:  # store the remark, and stop again
@@ -320,8 +322,8 @@ class Runs:
         ended = run.task.result() if run.task.done() and not run.task.cancelled() else None
         try:
             return ended or await self.find(run.debate.id)
-        except DatabaseUnavailable as away:
-            raise database_away(run.debate.id) from away
+        except DatabaseUnavailable as outage:
+            raise database_unavailable(run.debate.id) from outage
 
 
 async def _end(tasks: set[asyncio.Task[StoredDebate | None]]) -> None:
@@ -332,7 +334,7 @@ async def _end(tasks: set[asyncio.Task[StoredDebate | None]]) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _is_left(run: Run) -> bool:
+def _is_unfinished(run: Run) -> bool:
     if run.task.cancelled():
         return True
     ended = run.task.result()

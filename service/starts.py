@@ -37,7 +37,7 @@ async def start_debate(runs: Runs, request: Request) -> StoredDebate:
 
 async def start_run(runs: Runs, upload: Upload, client: str, *, is_attended: bool = True) -> Run:
     """Start a debate; if unattended, refuse a debate that would wait for a person."""
-    with runs.one_more(client), refusing_bad_input():
+    with runs.reserve_slot(client), refusing_bad_input():
         debate = await _write_debate(runs, upload, is_attended=is_attended)
         return runs.begin(debate, client=client)
 

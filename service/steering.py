@@ -39,10 +39,10 @@ class Say(BaseModel):
 
 
 class Resumption(Say):
-    """A comment, and a larger budget for a debate that has one."""
+    """A comment, and optionally a larger budget if the debate has a budget."""
 
     budget: int | None = Field(None, description="Tokens that the whole debate may use.")
-    max_cost: float | None = Field(None, description="US dollars, likewise.")
+    max_cost: float | None = Field(None, description="US dollars that the whole debate may cost.")
 
     @property
     def changes(self) -> dict[str, Given]:
@@ -88,7 +88,7 @@ async def resume_by_id(
     debate_id: DebateId, runs: TheRuns, client: _Client, said: _Resumed
 ) -> DebateSummary:
     """Continue a paused or failed debate, or comment on a running one with `say`."""
-    return await _go_on(runs, client, debate_id, Remark(say=said.say), said.changes)
+    return await _continue_debate(runs, client, debate_id, Remark(say=said.say), said.changes)
 
 
 @router.post(
@@ -102,10 +102,10 @@ async def finish_by_id(
     debate_id: DebateId, runs: TheRuns, client: _Client, said: _Said
 ) -> DebateSummary:
     """Finish the current round, then write the answer."""
-    return await _go_on(runs, client, debate_id, Remark(say=said.say, finish=True))
+    return await _continue_debate(runs, client, debate_id, Remark(say=said.say, finish=True))
 
 
-async def _go_on(
+async def _continue_debate(
     runs: Runs,
     client: str,
     debate_id: UUID,
@@ -130,7 +130,7 @@ async def _go_on(
     if changes:
         with refusing_bad_input():
             settings = await asyncio.to_thread(with_budget, runs.records, debate, changes)
-    with runs.one_more(client):
+    with runs.reserve_slot(client):
         run = runs.begin(debate, remark, client=client, settings=settings)
     await run.wait_for_start()
     await asyncio.to_thread(runs.records.accept, debate.id)

@@ -24,7 +24,7 @@ class DebateSummary(BaseModel):
     protocol: str
     question: str
     title: str | None = Field(
-        None, description="The title that a user gave it, shown instead of the question."
+        None, description="A title set by a user; it is shown instead of the question."
     )
     status: Status
     created_at: str

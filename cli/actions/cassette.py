@@ -13,7 +13,7 @@ def play_cassette(cassette: Cassette, request: Request, output: Output) -> int:
     protocol = cassette.debate.protocol
     if request.protocol != protocol:
         raise BadInput(f"The recording uses the protocol {protocol}, not {request.protocol}.")
-    one_model = SETTINGS[protocol].of_one_model(request.model) if request.model else {}
+    one_model = SETTINGS[protocol].settings_for_model(request.model) if request.model else {}
     question = None if request.question is None else read_question(request.question)
     check_same(cassette, question, one_model | request.flags)
     with database.records() as records:

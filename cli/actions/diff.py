@@ -50,7 +50,11 @@ def _print(found: Comparison, first: str, second: str) -> None:
 def _shared(turns: int) -> str:
     if turns == 1:
         return "The first turn is the same."
-    return f"The first {counted(turns, 'turn')} are the same." if turns else "They share no turn."
+    return (
+        f"The first {counted(turns, 'turn')} are the same."
+        if turns
+        else "They have no turns in common."
+    )
 
 
 def _answer(found: Comparison) -> Text:

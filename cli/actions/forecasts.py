@@ -14,18 +14,19 @@ from contend.nodes.forecast.numbers import brier, log_loss
 def resolve_forecast(reference: str, outcome: str, *, replace: bool, as_json: bool) -> None:
     with database.existing(reference) as (records, found):
         resolved = forecasts.resolve(records, found, outcome, replace=replace)
-    came = resolved.came or ""
+    outcome = resolved.actual_outcome or ""
     given = {r.outcome_id: r.probability for r in resolved.result.probability_distribution}
     known = {name: value for name, value in given.items() if value is not None}
     has_scores = len(known) == len(given)
     scores = {
-        "brier": brier(known, came) if has_scores else None,
-        "log_loss": log_loss(known, came) if has_scores else None,
+        "brier": brier(known, outcome) if has_scores else None,
+        "log_loss": log_loss(known, outcome) if has_scores else None,
     }
     if as_json:
-        write_json({"id": found.id, "outcome": came, "probability": given[came], **scores})
+        write_json({"id": found.id, "outcome": outcome, "probability": given[outcome], **scores})
         return
-    message = f"Resolved forecast {found.id[:8]} as {came}, which it gave {percent(given[came])}"
+    stated = percent(given[outcome])
+    message = f"Resolved forecast {found.id[:8]} as {outcome}, which it gave {stated}"
     if has_scores:
         message += f": Brier {scores['brier']:.4f}, log loss {scores['log_loss']:.4f}"
     print_message(f"{message}.")

@@ -44,7 +44,9 @@ def ask_again(reference: str, request: Request, output: Output) -> int:
     """Ask a follow-up question about a finished debate, in a new debate with one more round."""
     question = read_question(request.question or "")
     with database.existing(reference) as (records, parent):
-        one_model = SETTINGS[parent.protocol].of_one_model(request.model) if request.model else {}
+        one_model = (
+            SETTINGS[parent.protocol].settings_for_model(request.model) if request.model else {}
+        )
         changes = one_model | request.flags
         reporter = TerminalReporter(quiet=output.quiet)
         forked = asyncio.run(fork_debate(records, parent, FollowUp(), changes, question, reporter))

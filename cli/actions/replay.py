@@ -24,7 +24,7 @@ def play(reference: str, speed: float, *, as_events: bool, is_raw: bool) -> int:
     if not stored:
         raise BadInput(f"Debate {debate.id[:8]} has not begun; there is nothing to play back.")
     if as_events:
-        events = replay.with_words(stored)
+        events = replay.with_simulated_chunks(stored)
         asyncio.run(replay.play_events(events, partial(write_json, one_line=True), speed))
         return OK
     renderer = Renderer(stdout(widest=None), is_raw=is_raw)
@@ -37,7 +37,7 @@ def show_events(
     stored: Sequence[Event], renderer: Renderer, debate: StoredDebate, speed: float
 ) -> None:
     """Show stored events at `speed` times their original pace."""
-    events = replay.with_words(stored)
+    events = replay.with_simulated_chunks(stored)
     try:
         asyncio.run(replay.play_events(events, _show(renderer, debate), speed))
     finally:

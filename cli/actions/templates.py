@@ -23,7 +23,7 @@ from contend.models.providers.registry import open_models
 from contend.models.seats import choose_seats
 from contend.nodes.retrieve import checked_question
 from contend.retrieval import template_search, templates
-from contend.retrieval.templates import Library, Template, advice, read_template
+from contend.retrieval.templates import Library, Template, lint_template, read_template
 
 
 def print_templates(*, as_json: bool) -> None:
@@ -68,7 +68,7 @@ def search_templates(
 
     searcher, ranking = _embedding(rank())
     rule, notes = template_search.rule_of(embedder, settings)
-    notes += searcher.news()
+    notes += searcher.take_notices()
     used = ranking.chosen(settings.top_k, rule)
     rows = [
         {"id": each.template.id, "title": each.template.title, "score": round(each.score, 4)}
@@ -126,7 +126,7 @@ def add_files(files: Sequence[Path]) -> None:
     added = templates.add_templates(given, data_home())
     for template, path in zip(given, added, strict=True):
         print_message(f"Added {template.id}: {path}")
-        for each in [*advice(template), *_copied(template, library)]:
+        for each in [*lint_template(template), *_copied(template, library)]:
             print_message(f"Advice: {each}.", style="warning")
 
 
@@ -160,7 +160,7 @@ def lint_templates(files: Sequence[Path], *, as_json: bool) -> int:
     if not files:
         problems += [("", each) for each in kept_problems]
     for template in checked:
-        problems += [(template.id, each) for each in advice(template)]
+        problems += [(template.id, each) for each in lint_template(template)]
     others = [each for each in kept if each.id not in {file.id for file in of_files}]
     problems += _duplicates(checked, others if files else [])
     if as_json:
@@ -206,7 +206,7 @@ def rebuild_template_index(embedding_model: str | None) -> None:
     searcher = _embedding(build())
     _print_problems(searcher.library.problems)
     count = counted(len(searcher.library.templates), "template")
-    print_message(" ".join([f"Indexed {count} with {embedder.spec}.", *searcher.news()]))
+    print_message(" ".join([f"Indexed {count} with {embedder.spec}.", *searcher.take_notices()]))
 
 
 def learn_from_debate(reference: str, model: str | None, *, yes: bool) -> int:
@@ -224,7 +224,7 @@ def learn_from_debate(reference: str, model: str | None, *, yes: bool) -> int:
     kept = read_template(path, "candidate")
     sys.stdout.write(f"{plain(kept.as_file())}\n")
     sys.stdout.flush()
-    for each in advice(kept):
+    for each in lint_template(kept):
         print_message(f"Advice: {each}.", style="warning")
     if yes or _confirm():
         accept_template(kept.id)

@@ -77,9 +77,18 @@ _Continue = Annotated[
     ),
 ]
 # Options that have no effect on a recording or a follow-up question.
-_OF_NEW_DEBATES = ("config", "docs", "image", "outcome", "request", "due", "dry_run", "pause")
-_OF_OWN = (*_OF_NEW_DEBATES, "server")
-_OF_SEATS = ("protocol", "preset", "seat", "position")
+_NEW_DEBATE_OPTIONS = (
+    "config",
+    "docs",
+    "image",
+    "outcome",
+    "request",
+    "due",
+    "dry_run",
+    "pause",
+    "server",
+)
+_SEAT_OPTIONS = ("protocol", "preset", "seat", "position")
 _Events = Annotated[bool, typer.Option("--events", help="Print one JSON event per line.")]
 _Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the answer.")]
 _Debug = Annotated[bool, typer.Option("--debug", help="Show a full traceback on error.")]
@@ -136,9 +145,9 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter per option
     if dry_run and server:
         raise click.UsageError("--dry-run checks this machine, not a --server.")
     if cassette:
-        options.refuse_options(context, "--cassette", (*_OF_OWN, "preset", "follow_up"))
+        options.refuse_options(context, "--cassette", (*_NEW_DEBATE_OPTIONS, "preset", "follow_up"))
     if follow_up:
-        options.refuse_options(context, "--continue", (*_OF_OWN, *_OF_SEATS))
+        options.refuse_options(context, "--continue", (*_NEW_DEBATE_OPTIONS, *_SEAT_OPTIONS))
     if question is None and request is None and cassette is None:
         raise click.MissingParameter(param_hint="'QUESTION'", param_type="argument")
     with options.loading_note(is_hidden=quiet or json or events):

@@ -9,7 +9,7 @@ import typer
 from contend.cli.commands import options
 from contend.cli.commands.ask import ask, read_request
 
-_NOT_HERE = ("context", "dry_run", "cassette", "follow_up", "events", "plain")
+_UNUSED_ASK_OPTIONS = ("context", "dry_run", "cassette", "follow_up", "events", "plain")
 _Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="Print the estimate without the notes below it.")
 ]
@@ -32,7 +32,7 @@ _hints = get_type_hints(ask, include_extras=True) | {"quiet": _Quiet}
 _options = [
     each.replace(annotation=_hints[each.name])
     for each in inspect.signature(ask).parameters.values()
-    if each.name not in _NOT_HERE
+    if each.name not in _UNUSED_ASK_OPTIONS
 ]
 estimate.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
     _options, return_annotation=int

@@ -14,9 +14,9 @@ from contend.debates.exports.forecast import (
     POOL_WORDS,
     gap_words,
     insight_facts,
-    of_one,
     outcome_labels,
     percent,
+    share_words,
 )
 from contend.debates.record import StoredDebate
 from contend.nodes.forecast.numbers import CalibrationBin
@@ -127,11 +127,11 @@ def _assessments(forecast: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _facts(forecast: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     report = forecast["report"]
-    yield "Consensus", of_one(forecast["consensus_score"])
+    yield "Consensus", share_words(forecast["consensus_score"])
     # A missing argument score does not lower the confidence.
     lacks_numbers = any(gap["what"] in _NUMBERS for gap in report["gaps"])
     reduced = " (reduced: numbers are missing)" if lacks_numbers else ""
-    yield "Confidence", of_one(report["confidence"]) + reduced
+    yield "Confidence", share_words(report["confidence"]) + reduced
     yield from _pools(report["pools"])
     quality = report["argument_quality"]
     if quality["share"] is not None:

@@ -43,7 +43,7 @@ class LiveArea:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._frame: Frame | None = None
-        self._live: _Redrawn | None = None
+        self._live: _ReflowingLive | None = None
 
     @property
     def can_redraw(self) -> bool:
@@ -56,7 +56,7 @@ class LiveArea:
 
     def resume(self) -> None:
         if self._frame and not self._live:
-            self._live = _Redrawn(self._console, self._frame)
+            self._live = _ReflowingLive(self._console, self._frame)
             self._live.start(refresh=True)
 
     def hide(self) -> None:
@@ -74,7 +74,7 @@ class LiveArea:
             self.clear()
 
 
-class _Redrawn(Live):
+class _ReflowingLive(Live):
     """Erases wrapped lines when the terminal gets narrower, unlike Rich's live display."""
 
     def __init__(self, console: Console, frame: Frame) -> None:

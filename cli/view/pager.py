@@ -13,7 +13,7 @@ from typing import TextIO
 _LESS_OPTIONS = "FRX"
 
 
-class _Held(StringIO):
+class _CapturedOutput(StringIO):
     """Collects terminal output while posing as the terminal."""
 
     def __init__(self, terminal: TextIO) -> None:
@@ -34,12 +34,12 @@ def paged() -> Iterator[None]:
     if not terminal.isatty():
         yield
         return
-    sys.stdout = held = _Held(terminal)
+    sys.stdout = captured = _CapturedOutput(terminal)
     try:
         yield
     finally:
         sys.stdout = terminal
-        _show(held.getvalue(), terminal)
+        _show(captured.getvalue(), terminal)
 
 
 def _show(text: str, terminal: TextIO) -> None:

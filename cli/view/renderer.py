@@ -72,8 +72,8 @@ class Renderer:
         page.print(*self._seats.table())
         for each in notices:
             page.paragraph(each, "muted", indent=0)
-        labels = wording.known_as(debate.as_settings(), state.get("seats", []))
-        for line in (*labels, *wording.position_words(state), *wording.brought_words(state)):
+        labels = wording.label_notice(debate.as_settings(), state.get("seats", []))
+        for line in (*labels, *wording.position_words(state), *wording.attachment_lines(state)):
             page.paragraph(line, "muted", indent=0)
         if debate.demonstration:
             page.paragraph(DEMONSTRATION, "warning", indent=0)

@@ -74,7 +74,9 @@ class SeatTable:
     def eliminate(self, entry: Entry) -> None:
         self.eliminations = [*self.eliminations, entry]
 
-    def at_start(self, round_number: int, active: Sequence[str], width: int) -> list[Text]:
+    def round_opening_lines(
+        self, round_number: int, active: Sequence[str], width: int
+    ) -> list[Text]:
         left = [entry for entry in self.eliminations if entry["round"] < round_number]
         if not left:
             return []
@@ -82,12 +84,12 @@ class SeatTable:
         lines = [Text(line) for line in still]
         for entry in left:
             tail = f" {self._conceded(entry)}: {argument_of(entry)}"
-            lines.append(Text.assemble("  ✗ ", self._struck(entry["seat"]), (tail, "muted")))
+            lines.append(Text.assemble("  ✗ ", self._struck_name(entry["seat"]), (tail, "muted")))
         return [cut(line, width) for line in lines]
 
     def elimination(self, entry: Entry, width: int) -> tuple[Text, str]:
         to = self.name(entry["convinced_by"])
-        head = Text.assemble("  ✗ ", self._struck(entry["seat"]), f" is out: conceded to {to}")
+        head = Text.assemble("  ✗ ", self._struck_name(entry["seat"]), f" is out: conceded to {to}")
         is_missing = entry.get("quote") and entry.get("quote_found") is False
         unfound = " (the quote was not found)" if is_missing else ""
         # Two lines at most; the record has the whole text.
@@ -109,7 +111,7 @@ class SeatTable:
         to = reading.get("convinced_by")
         return f"concedes to {self.name(to)}" if to else "is convinced, but names no other seat"
 
-    def _struck(self, seat: str) -> Text:
+    def _struck_name(self, seat: str) -> Text:
         return Text(self.name(seat), style=f"{self.style(seat)}.out")
 
     def _conceded(self, entry: Entry) -> str:

@@ -244,4 +244,4 @@ class Sections:
         self._round = number
         opening = opening_title(self._seats.roles)
         self.open_section(round_title(number, *self._rounds, opening))
-        self._page.print(*self._seats.at_start(number, active, self._page.width))
+        self._page.print(*self._seats.round_opening_lines(number, active, self._page.width))

@@ -4,7 +4,7 @@ from typing import Any
 from contend.cli.view.format import cost, counted, one_line
 from contend.cli.view.seats import argument_of
 from contend.debates.exports import wording
-from contend.debates.exports.forecast import fate_facts
+from contend.debates.exports.forecast import due_and_outcome_facts
 from contend.debates.exports.moderated import moderated_facts
 
 
@@ -17,7 +17,7 @@ def end_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
         *_elimination_facts(record),
         *_points_fact(record),
         *_evidence_facts(record),
-        *fate_facts(record),
+        *due_and_outcome_facts(record),
         *_rating_facts(record),
         ("Tokens", wording.usage_words(usage)),
         ("Cost", cost(usage["cost_usd"])),

@@ -24,7 +24,7 @@ def forecast_parts(record: Mapping[str, Any]) -> list[Part]:
     if not forecast:
         return []
     rows = list(_rows(forecast, outcome_labels(record)))
-    facts = [*fate_facts(record), *_facts(forecast)]
+    facts = [*due_and_outcome_facts(record), *_facts(forecast)]
     criteria = _CRITERIA | {name: name for name in _own(forecast, "own_criteria")}
     return [
         Title("Forecast", 2),
@@ -37,14 +37,14 @@ def forecast_parts(record: Mapping[str, Any]) -> list[Part]:
     ]
 
 
-def fate_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
+def due_and_outcome_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
     facts = [("Due", record["due"])] if record.get("due") else []
-    came = record.get("resolution")
-    if came:
+    actual = record.get("resolution")
+    if actual:
         rows = record["forecast"]["probability_distribution"]
-        given = next((r["probability"] for r in rows if r["outcome_id"] == came), None)
-        outcome = f"{outcome_labels(record).get(came, came)}; the forecast gave it {percent(given)}"
-        facts.append(("Came true", outcome))
+        given = next((r["probability"] for r in rows if r["outcome_id"] == actual), None)
+        label = outcome_labels(record).get(actual, actual)
+        facts.append(("Came true", f"{label}; the forecast gave it {percent(given)}"))
     return facts
 
 
@@ -70,8 +70,8 @@ def _rows(forecast: Mapping[str, Any], labels: Mapping[str, str]) -> Iterator[li
 
 def _facts(forecast: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     report = forecast["report"]
-    yield "Consensus", of_one(forecast["consensus_score"])
-    yield "Confidence", of_one(report["confidence"])
+    yield "Consensus", share_words(forecast["consensus_score"])
+    yield "Confidence", share_words(report["confidence"])
     for each in report["gaps"]:
         yield "Missing", gap_words(each)
     for name, description in _own(forecast, "own_roles").items():
@@ -143,7 +143,7 @@ def gap_words(gap: Mapping[str, Any]) -> str:
     return f"{', '.join([*where, gap['what'].replace('_', ' ')])} ({gap['why']})"
 
 
-def of_one(value: float | None) -> str:
+def share_words(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.2f} of 1"
 
 

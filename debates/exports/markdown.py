@@ -96,7 +96,7 @@ def _head(debate: StoredDebate) -> str:
     parts = [
         f"# {shorten(debate.shown_title, _LONGEST_HEADING)}",
         f"Debate `{debate.id}`, protocol {debate.protocol}, {debate.status}, started {started}",
-        *wording.known_as(debate.as_settings(), debate.as_state().get("seats", [])),
+        *wording.label_notice(debate.as_settings(), debate.as_state().get("seats", [])),
     ]
     if debate.title or len(" ".join(debate.question.split())) > _LONGEST_HEADING:
         parts.append(_section("Question", _fenced(debate.question)))
@@ -182,7 +182,7 @@ def _score(record: Mapping[str, Any]) -> Iterable[str]:
 
 
 def _evidence(debate: StoredDebate, record: Mapping[str, Any]) -> Iterable[str]:
-    yield from wording.brought_words(debate.as_state())
+    yield from wording.attachment_lines(debate.as_state())
     used = [f"{use['title']} (`{use['id']}`, {use['score']:.2f})" for use in record["templates"]]
     if used:
         yield f"Reasoning templates: {', '.join(used)}"

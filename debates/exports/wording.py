@@ -199,7 +199,7 @@ def describe_stand_in(phase: str, status: str) -> str:
     return "an earlier answer, kept because the call failed"
 
 
-def known_as(settings: "DebateSettings", seats: Sequence["Seat"]) -> list[str]:
+def label_notice(settings: "DebateSettings", seats: Sequence["Seat"]) -> list[str]:
     from contend.graph.protocols.base import strategy_for  # --help must not load langgraph
 
     places: dict[str, int] = {}
@@ -212,7 +212,7 @@ def known_as(settings: "DebateSettings", seats: Sequence["Seat"]) -> list[str]:
     return [f"The models know each other only by label: {', '.join(pairs)}."] if pairs else []
 
 
-def brought_words(state: "DebateState") -> list[str]:
+def attachment_lines(state: "DebateState") -> list[str]:
     names = {seat.id: seat.name for seat in state.get("seats", [])}
 
     def of(seats: Sequence[str]) -> str:

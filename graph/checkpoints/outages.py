@@ -52,17 +52,17 @@ async def retry_until_available(attempt: Callable[[], Awaitable[Result]]) -> Res
 
 
 class Database(Protocol):
-    def answering(self) -> AbstractContextManager[None]:
+    def outages_reported(self) -> AbstractContextManager[None]:
         """Convert outage errors to DatabaseUnavailable."""
 
 
-class KeepingSaver(BaseCheckpointSaver[str]):
+class OutageTolerantSaver(BaseCheckpointSaver[str]):
     """Keeps paid results in files during an outage, and saves them to the database afterward."""
 
     # Every result of a step goes through `aput_writes`, which never fails in an outage. Only `aput`
     # can fail, which ends the run before the next paid call; a resume rebuilds the checkpoint.
 
-    where: Database
+    database: Database
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
@@ -100,7 +100,7 @@ class KeepingSaver(BaseCheckpointSaver[str]):
             if thread_of(config) in self.threads_with_files:
                 return False
             try:
-                with self.where.answering():
+                with self.database.outages_reported():
                     await super().aput_writes(config, *what)
             except DatabaseUnavailable:
                 self.threads_with_files.add(thread_of(config))
@@ -124,7 +124,7 @@ class KeepingSaver(BaseCheckpointSaver[str]):
 
     async def _retry(self, method: Callable[..., Awaitable[Result]], *arguments: Any) -> Result:
         async def attempt() -> Result:
-            with self.where.answering():
+            with self.database.outages_reported():
                 return await method(*arguments)
 
         return await retry_until_available(attempt)

@@ -52,16 +52,16 @@ class Postgres:
         return dict(conninfo_to_dict(self.conninfo))
 
     @contextmanager
-    def answering(self) -> Iterator[None]:
+    def outages_reported(self) -> Iterator[None]:
         """Convert outage errors, but not errors in statements, to DatabaseUnavailable."""
         try:
             yield
         except psycopg.Error as error:
-            if away := self.away(error):
-                raise away from error
+            if outage := self.as_outage(error):
+                raise outage from error
             raise
 
-    def away(self, error: BaseException) -> DatabaseUnavailable | None:
+    def as_outage(self, error: BaseException) -> DatabaseUnavailable | None:
         # During a failover, a server is read-only for a while.
         outages = (
             psycopg.OperationalError,
@@ -116,12 +116,12 @@ _pools: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Postgres, _Shared]] = 
 
 
 @asynccontextmanager
-async def shared_pool(where: Postgres) -> AsyncIterator[Pool]:
+async def shared_pool(database: Postgres) -> AsyncIterator[Pool]:
     """Open this event loop's connection pool; the last debate to end closes it."""
     pools = _pools.setdefault(asyncio.get_running_loop(), {})
-    if where not in pools:
-        pools[where] = _Shared(_new_pool(where))
-    shared = pools[where]
+    if database not in pools:
+        pools[database] = _Shared(_new_pool(database))
+    shared = pools[database]
     shared.users += 1
     try:
         await shared.pool.open()
@@ -130,15 +130,15 @@ async def shared_pool(where: Postgres) -> AsyncIterator[Pool]:
         shared.users -= 1
         if not shared.users:
             # Remove it before closing it, so that a debate that starts meanwhile opens a new pool.
-            del pools[where]
+            del pools[database]
             await shared.pool.close()
 
 
-def _new_pool(where: Postgres) -> Pool:
+def _new_pool(database: Postgres) -> Pool:
     # We report outages ourselves.
     logging.getLogger("psycopg").setLevel(logging.CRITICAL)
     return AsyncConnectionPool(
-        where.conninfo,
+        database.conninfo,
         kwargs={"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row},
         min_size=1,
         max_size=_MOST_CONNECTIONS,

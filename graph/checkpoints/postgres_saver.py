@@ -13,7 +13,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from psycopg.errors import UndefinedTable
 
 from contend.graph.checkpoints.outages import (
-    KeepingSaver,
+    OutageTolerantSaver,
     finished_step,
     retry_until_available,
     thread_of,
@@ -34,18 +34,18 @@ _UNLOCK: LiteralString = "SELECT pg_advisory_unlock(%s) AS found"
 
 @asynccontextmanager
 async def postgres_saver(
-    where: Postgres, serde: SerializerProtocol
+    database: Postgres, serde: SerializerProtocol
 ) -> AsyncIterator[AsyncPostgresSaver]:
     """Open a saver for one debate; savers share a connection pool but not a lock."""
-    async with shared_pool(where) as pool:
-        await retry_until_available(lambda: _set_up(where, pool))
-        yield ReconnectingSaver(where, pool, serde)
+    async with shared_pool(database) as pool:
+        await retry_until_available(lambda: _set_up(database, pool))
+        yield ReconnectingSaver(database, pool, serde)
 
 
-class ReconnectingSaver(KeepingSaver, AsyncPostgresSaver):
-    def __init__(self, where: Postgres, pool: Pool, serde: SerializerProtocol) -> None:
+class ReconnectingSaver(OutageTolerantSaver, AsyncPostgresSaver):
+    def __init__(self, database: Postgres, pool: Pool, serde: SerializerProtocol) -> None:
         super().__init__(pool, serde=serde)
-        self.where = where
+        self.database = database
 
     async def aput(
         self,
@@ -67,9 +67,9 @@ def _cleaned(checkpoint: Checkpoint) -> Checkpoint:
     return {**checkpoint, "channel_values": {**values, **texts}}
 
 
-async def _set_up(where: Postgres, pool: Pool) -> None:
+async def _set_up(database: Postgres, pool: Pool) -> None:
     """Create or migrate the checkpoint tables in one process, while other processes wait."""
-    with where.answering():
+    with database.outages_reported():
         async with pool.connection() as connection:
             if await _is_set_up(connection):
                 return

@@ -28,7 +28,7 @@ from contend.graph.readings import (
     StatementScores,
 )
 from contend.graph.state import CallSubject
-from contend.graph.values import TurnLength, Value, WorkSpan, names_of_values
+from contend.graph.values import TurnLength, Value, WorkSpan, storable_types
 
 # Modules that earlier releases' checkpoints name for our value types.
 _OLD_MODULES = ("graph.state", "contend.graph.state")
@@ -88,7 +88,7 @@ class CompactSerializer(JsonPlusSerializer):
 def serializer() -> JsonPlusSerializer:
     """Return a serializer that loads only our own types, so that no checkpoint can run code."""
     # langgraph builds this list only for graphs compiled with a saver, and a server's are not.
-    ours = names_of_values()
+    ours = storable_types()
     load = _create_msgpack_ext_hook(set(ours))
     return CompactSerializer(
         pickle_fallback=False,

@@ -24,7 +24,7 @@ _OUTAGES = {
 _PRIMARY = 0xFF  # an extended error code has its primary code in the lowest byte
 
 
-class _Place:
+class _QueueEntry:
     def __init__(self) -> None:
         self.turn, self.refusal = Event(), ""
 
@@ -33,29 +33,29 @@ class SqliteFile:
     """A database file; `opened_file` returns the same object for the same path."""
 
     def __init__(self, path: Path) -> None:
-        self.path, self._mutex, self._line = path, Lock(), deque[_Place]()
+        self.path, self._mutex, self._queue = path, Lock(), deque[_QueueEntry]()
 
     def __str__(self) -> str:
         return f"database {self.path}"
 
     @contextmanager
-    def answering(self) -> Iterator[None]:
+    def outages_reported(self) -> Iterator[None]:
         """Convert outage errors, but not errors in statements, to DatabaseUnavailable."""
         try:
             yield
         except sqlite3.Error as error:
-            if away := self.away(error):
-                raise away from error
+            if outage := self.as_outage(error):
+                raise outage from error
             raise
 
     @contextmanager
-    def turn(self) -> Iterator[None]:
+    def wait_in_queue(self) -> Iterator[None]:
         """Wait for this writer's turn; if the file stays locked, refuse all waiting writers."""
         # SQLite itself makes writers poll; with many writers, some would wait until they time out.
-        ours = _Place()
+        ours = _QueueEntry()
         with self._mutex:
-            self._line.append(ours)
-            self._line[0].turn.set()
+            self._queue.append(ours)
+            self._queue[0].turn.set()
         ours.turn.wait()
         try:
             if ours.refusal:
@@ -64,9 +64,9 @@ class SqliteFile:
                 yield
         finally:
             with self._mutex:
-                self._line.popleft()
-                if self._line:
-                    self._line[0].turn.set()
+                self._queue.popleft()
+                if self._queue:
+                    self._queue[0].turn.set()
 
     @contextmanager
     def _refusing_others_if_locked(self) -> Iterator[None]:
@@ -76,11 +76,11 @@ class SqliteFile:
             cause = error if isinstance(error, sqlite3.Error) else error.__cause__
             if _why(cause) == _LOCKED:
                 with self._mutex:
-                    for each in self._line:
-                        each.refusal = str(self.away(cause))
+                    for each in self._queue:
+                        each.refusal = str(self.as_outage(cause))
             raise
 
-    def away(self, error: BaseException | None) -> DatabaseUnavailable | None:
+    def as_outage(self, error: BaseException | None) -> DatabaseUnavailable | None:
         why = _why(error)
         return DatabaseUnavailable(f"The {self} cannot be used: {why}") if why else None
 

@@ -22,9 +22,9 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from contend.graph.checkpoints import constants, sqlite
+from contend.graph.checkpoints import shared_values, sqlite
 from contend.graph.checkpoints.outages import (
-    KeepingSaver,
+    OutageTolerantSaver,
     Writes,
     finished_step,
     reserve_space,
@@ -45,17 +45,17 @@ _DELETE_RESULTS = (
 @asynccontextmanager
 async def sqlite_saver(path: Path, serde: SerializerProtocol) -> AsyncIterator[AsyncSqliteSaver]:
     """Open a saver with separate connections for one debate; all writers share a queue."""
-    where = opened_file(path)
+    database = opened_file(path)
     await asyncio.to_thread(reserve_space)
     thread = ThreadPoolExecutor(1, "checkpoints")
     run = partial(asyncio.get_running_loop().run_in_executor, thread)
     try:
-        writer = await run(Writer, where, serde)
+        writer = await run(Writer, database, serde)
         try:
             await retry_until_available(lambda: run(writer.set_up))
             async with aiosqlite.connect(path) as reader:
                 await reader.execute(f"PRAGMA busy_timeout={sqlite.BUSY_TIMEOUT_MS}")
-                yield _Saver(where, reader, writer, thread)
+                yield _Saver(database, reader, writer, thread)
         finally:
             # Close after the last write, which a canceled step may have left in the queue.
             await asyncio.shield(run(writer.conn.close))
@@ -66,16 +66,16 @@ async def sqlite_saver(path: Path, serde: SerializerProtocol) -> AsyncIterator[A
 class Writer(SqliteSaver):
     """Runs each write in a single transaction, when its turn comes."""
 
-    def __init__(self, where: SqliteFile, serde: SerializerProtocol) -> None:
-        super().__init__(sqlite3.connect(where.path, check_same_thread=False), serde=serde)
-        self.where = where
+    def __init__(self, database: SqliteFile, serde: SerializerProtocol) -> None:
+        super().__init__(sqlite3.connect(database.path, check_same_thread=False), serde=serde)
+        self.database = database
         self._cursor: sqlite3.Cursor | None = None
         self.conn.execute(f"PRAGMA busy_timeout={sqlite.BUSY_TIMEOUT_MS}")
 
     def set_up(self) -> None:
-        with self.where.answering(), self.where.turn():
+        with self.database.outages_reported(), self.database.wait_in_queue():
             self.setup()
-            self.conn.execute(constants.CREATE)
+            self.conn.execute(shared_values.CREATE)
 
     @contextmanager
     def cursor(self, transaction: bool = True) -> Iterator[sqlite3.Cursor]:  # noqa: ARG002 - inherited
@@ -83,7 +83,7 @@ class Writer(SqliteSaver):
         if self._cursor:
             yield self._cursor
             return
-        with self.where.turn(), self.conn, closing(self.conn.cursor()) as cursor:
+        with self.database.wait_in_queue(), self.conn, closing(self.conn.cursor()) as cursor:
             self._cursor = cursor
             try:
                 yield cursor
@@ -98,16 +98,16 @@ class Writer(SqliteSaver):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         thread = thread_of(config)
-        without, rows = constants.split(checkpoint, metadata, self.serde)
+        without, rows = shared_values.extract_shared_values(checkpoint, metadata, self.serde)
         with self.cursor() as cursor:
-            constants.add(cursor, thread, rows)
+            shared_values.add(cursor, thread, rows)
             if finished := finished_step(config, metadata):
                 cursor.execute(_DELETE_RESULTS, (thread, *finished, RETURN))
             return super().put(config, without, metadata, new_versions)
 
     def delete_thread(self, thread_id: str) -> None:
         with self.cursor() as cursor:
-            cursor.execute(constants.DELETE, (str(thread_id),))
+            cursor.execute(shared_values.DELETE, (str(thread_id),))
             super().delete_thread(thread_id)
 
 
@@ -145,28 +145,28 @@ class _ThreadSaver(AsyncSqliteSaver):
 
 
 class _Reader(_ThreadSaver):
-    """Puts the constants back into the checkpoints that it reads."""
+    """Puts the shared values back into the checkpoints that it reads."""
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         found = await super().aget_tuple(config)
-        return await self._filled_in(found) if found else None
+        return await self._restored(found) if found else None
 
     async def alist(
         self, config: RunnableConfig | None, **options: Any
     ) -> AsyncIterator[CheckpointTuple]:
         async for each in super().alist(config, **options):
-            yield await self._filled_in(each)
+            yield await self._restored(each)
 
-    async def _filled_in(self, found: CheckpointTuple) -> CheckpointTuple:
+    async def _restored(self, found: CheckpointTuple) -> CheckpointTuple:
         thread = thread_of(found.config)
-        await constants.fill_in(self.conn, thread, found.checkpoint, self.serde)
+        await shared_values.restore_shared_values(self.conn, thread, found.checkpoint, self.serde)
         return found
 
 
-class _Saver(KeepingSaver, _Reader):
-    def __init__(self, where: SqliteFile, *parts: Any) -> None:
+class _Saver(OutageTolerantSaver, _Reader):
+    def __init__(self, database: SqliteFile, *parts: Any) -> None:
         super().__init__(*parts)
-        self.where = where
+        self.database = database
 
     async def _put_writes(self, config: RunnableConfig, *what: Any) -> bool:
         # There is no need to wait for earlier writes here: the thread runs them in order.
@@ -176,7 +176,7 @@ class _Saver(KeepingSaver, _Reader):
         if thread_of(config) in self.threads_with_files:
             return False
         try:
-            with self.where.answering():
+            with self.database.outages_reported():
                 self.writer.put_writes(config, *what)
         except DatabaseUnavailable:
             self.threads_with_files.add(thread_of(config))

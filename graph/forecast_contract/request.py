@@ -186,13 +186,13 @@ class PredictionContext(terms.Contract):
 
     @model_validator(mode="after")
     def _check_outcomes(self) -> Self:
-        twice = terms.first_repeated(each.casefold() for each in self.outcome_ids)
-        if twice:
-            raise ValueError(f"two outcomes have the id '{twice}'")
+        repeated = terms.first_repeated(each.casefold() for each in self.outcome_ids)
+        if repeated:
+            raise ValueError(f"two outcomes have the id '{repeated}'")
         simulated = self.simulation_summary.final_distribution
-        twice = terms.first_repeated(each.outcome_id for each in simulated)
-        if twice:
-            raise ValueError(f"the simulation gives outcome '{twice}' twice")
+        repeated = terms.first_repeated(each.outcome_id for each in simulated)
+        if repeated:
+            raise ValueError(f"the simulation gives outcome '{repeated}' twice")
         strange = [e.outcome_id for e in simulated if e.outcome_id not in self.outcome_ids]
         if strange:
             raise ValueError(f"the simulation has an outcome '{strange[0]}' that is not given")

@@ -160,7 +160,7 @@ class ResultMetadata(Contract):
 
 
 class Gap(Contract):
-    """Something that the forecast lacks, and the reason."""
+    """Missing information, and why it is missing."""
 
     what: str
     why: str
@@ -178,7 +178,7 @@ class RawValues(Contract):
 
 
 class Pools(Contract):
-    """An outcome's probability by four pooling methods; `contract` is the forecast's own."""
+    """An outcome's probability under four pooling methods; `contract` is the published one."""
 
     outcome_id: str
     contract: _Share | None
@@ -195,7 +195,7 @@ class OutcomeConsensus(Contract):
 
 
 class Replaced(Contract):
-    """A version that is not used: too weak, no better than the first one, or out of date."""
+    """A replaced argument: it was weak, not better than the first version, or outdated."""
 
     round: int
     argument: Argument
@@ -211,7 +211,7 @@ class Overlong(Contract):
 
 
 class Goal(Contract):
-    """A measured share, and the share that it should reach."""
+    """A measured share and its target."""
 
     share: _Share | None = Field(description="null if there was nothing to measure.")
     of: int = Field(description="The number of arguments that it was measured on.")

@@ -32,8 +32,8 @@ DECIMALS = 4
 
 def check_roles(roles: Sequence[str], own: Sequence[str]) -> None:
     """Refuse repeated or reserved names, a missing judge, and a judge without other roles."""
-    if twice := first_repeated((*roles, *own)):
-        raise ValueError(f"roles and own_roles name the {twice} twice")
+    if repeated := first_repeated((*roles, *own)):
+        raise ValueError(f"roles and own_roles name the {repeated} twice")
     if "judge" not in roles or len((*roles, *own)) == 1:
         raise ValueError("roles needs the judge, who gives the verdict, and at least one other")
     if taken := next((name for name in own if name in {*ROLES, *_TAKEN_ROLES}), None):
@@ -41,8 +41,8 @@ def check_roles(roles: Sequence[str], own: Sequence[str]) -> None:
 
 
 def check_criteria(criteria: Sequence[str], own: Sequence[str]) -> None:
-    if twice := first_repeated((*criteria, *own)):
-        raise ValueError(f"scoring_criteria and own_criteria name {twice} twice")
+    if repeated := first_repeated((*criteria, *own)):
+        raise ValueError(f"scoring_criteria and own_criteria name {repeated} twice")
     if not criteria and not own:
         raise ValueError("scoring_criteria is empty")
     # Each criterion becomes a field of a pydantic model, so these names are not available.
@@ -99,7 +99,7 @@ class OwnRole(Contract):
     """A role that the caller adds to `roles`."""
 
     name: OwnName
-    description: Description = Field(description="The viewpoint it argues from.")
+    description: Description = Field(description="The role's viewpoint.")
 
 
 class OwnCriterion(Contract):

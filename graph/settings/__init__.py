@@ -15,7 +15,7 @@ from contend.graph.settings.forecast import ForecastSettings
 from contend.graph.settings.forum import ForumSettings
 from contend.graph.settings.moderated import FORMATS, ModeratedSettings, PositionChoice
 from contend.graph.settings.refine import RefineSettings
-from contend.graph.settings.seats import SeatChoice, held_twice
+from contend.graph.settings.seats import SeatChoice, first_duplicate_position
 
 SETTINGS: dict[str, type[DebateSettings]] = {
     "adversarial": AdversarialSettings,
@@ -41,7 +41,7 @@ __all__ = [
     "SeatChoice",
     "SeatFiles",
     "data_home",
-    "held_twice",
+    "first_duplicate_position",
     "outputs_home",
     "snake_case",
 ]

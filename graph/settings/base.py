@@ -194,7 +194,7 @@ class DebateSettings(Settings):
     def files_of_seats(self) -> dict[str, SeatFiles]:
         return {}
 
-    def is_named(self, seat: Seat) -> bool:
+    def has_chosen_model(self, seat: Seat) -> bool:
         """Return whether the user chose this seat's model."""
         return f"{seat.id}_model" in self.model_fields_set
 
@@ -219,7 +219,7 @@ class DebateSettings(Settings):
         return DebateSettings.with_models(self, others).model_copy(update={field: chosen})
 
     @classmethod
-    def of_one_model(cls, model: str) -> dict[str, Any]:
+    def settings_for_model(cls, model: str) -> dict[str, Any]:
         return {f"{seat.id}_model": model for seat in cls().build_seats()}
 
     @classmethod
@@ -229,7 +229,7 @@ class DebateSettings(Settings):
         found = (node for table in tables for node in table if {setting, role} & {*table[node]})
         return list(dict.fromkeys(found))
 
-    def how_to_name(self, seat: Seat) -> str:
+    def model_option(self, seat: Seat) -> str:
         return f"--set {seat.id}_model=PROVIDER:NAME"
 
     def _seat(self, role: str) -> Seat:

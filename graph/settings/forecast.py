@@ -139,17 +139,17 @@ class ForecastSettings(DebateSettings):
         name = role.replace("_", " ").capitalize()
         return self._seat("own_role").model_copy(update={"id": role, "name": name, "role": role})
 
-    def is_named(self, seat: Seat) -> bool:
+    def has_chosen_model(self, seat: Seat) -> bool:
         return f"{self._model_of(seat.id)}_model" in self.model_fields_set
 
     def with_models(self, models: Mapping[str, str]) -> Self:
         return super().with_models({self._model_of(seat): name for seat, name in models.items()})
 
     @classmethod
-    def of_one_model(cls, model: str) -> dict[str, Any]:
-        return super().of_one_model(model) | {"own_role_model": model}
+    def settings_for_model(cls, model: str) -> dict[str, Any]:
+        return super().settings_for_model(model) | {"own_role_model": model}
 
-    def how_to_name(self, seat: Seat) -> str:
+    def model_option(self, seat: Seat) -> str:
         return f"--set {self._model_of(seat.id)}_model=PROVIDER:NAME"
 
     def _model_of(self, seat: str) -> str:

@@ -19,10 +19,10 @@ from contend.graph.settings.base import (
 from contend.graph.settings.seats import (
     FEWEST_SEATS,
     MOST_SEATS,
-    held_twice,
+    first_duplicate,
+    first_duplicate_position,
     slugs,
     tidy_text,
-    twice,
 )
 from contend.graph.values import Seat
 
@@ -59,9 +59,9 @@ FORMATS: dict[DebateFormat, Format] = {
 
 
 class PositionChoice(Settings):
-    """One side of the debate, as set by the user."""
+    """A side, as configured."""
 
-    name: str = Field(min_length=1, max_length=40, description="What the advocate is called.")
+    name: str = Field(min_length=1, max_length=40, description="The advocate's name.")
     position: str | None = Field(
         None,
         max_length=2000,
@@ -213,11 +213,9 @@ class ModeratedSettings(DebateSettings):
     advocate_fallbacks: tuple[str, ...] = fallbacks_of("advocates")
     moderator_fallbacks: tuple[str, ...] = fallbacks_of("moderator")
     fact_checker_fallbacks: tuple[str, ...] = fallbacks_of("fact checker")
-    moderator_name: str = Field(
-        "Moderator", max_length=40, description="What the moderator is called."
-    )
+    moderator_name: str = Field("Moderator", max_length=40, description="The moderator's name.")
     fact_checker_name: str = Field(
-        "Fact checker", max_length=40, description="What the fact checker is called."
+        "Fact checker", max_length=40, description="The fact checker's name."
     )
     moderator_system_prompt: str = Field("", description="Your instructions for the moderator.")
     fact_checker_system_prompt: str = Field(
@@ -232,13 +230,13 @@ class ModeratedSettings(DebateSettings):
                 f"this protocol needs {FEWEST_SEATS} to {MOST_SEATS} positions, not {len(sides)}; "
                 "add each with --position 'NAME: POSITION'"
             )
-        if (name := twice(side.name for side in sides)) is not None:
+        if (name := first_duplicate(side.name for side in sides)) is not None:
             raise ValueError(f"two sides are called '{name}'; give each a different name")
         given = [side.position for side in sides if side.position is not None]
         if given and not all(side.position for side in sides):
             silent = next(side.name for side in sides if not side.position)
             raise ValueError(f"the position of '{silent}' is empty")
-        if (position := held_twice(given)) is not None:
+        if (position := first_duplicate_position(given)) is not None:
             raise ValueError(f"two sides hold the same position: '{position}'")
         return sides
 
@@ -331,9 +329,9 @@ class ModeratedSettings(DebateSettings):
             fallback_models=side.fallbacks or self.advocate_fallbacks,
         )
 
-    def is_named(self, seat: Seat) -> bool:
+    def has_chosen_model(self, seat: Seat) -> bool:
         if seat.role != ADVOCATE:
-            return super().is_named(seat)
+            return super().has_chosen_model(seat)
         own = dict(zip(self.opening_seats, self.positions, strict=True)).get(seat.id)
         has_own_model = own is not None and own.model is not None
         return has_own_model or "advocate_model" in self.model_fields_set
@@ -342,11 +340,11 @@ class ModeratedSettings(DebateSettings):
         return self._with_models_of_choices("positions", models)
 
     @classmethod
-    def of_one_model(cls, model: str) -> dict[str, Any]:
+    def settings_for_model(cls, model: str) -> dict[str, Any]:
         roles = ("advocate", *_OFFICIALS, "judge")
         return {f"{role}_model": model for role in roles}
 
-    def how_to_name(self, seat: Seat) -> str:
+    def model_option(self, seat: Seat) -> str:
         if seat.role == ADVOCATE:
             return "--set advocate_model=PROVIDER:NAME"
-        return super().how_to_name(seat)
+        return super().model_option(seat)

@@ -19,9 +19,9 @@ _TAKEN_IDS = ("judge", "user", "embedding", "index")
 
 
 class SeatChoice(Settings):
-    """One of several equal seats, as set by the user."""
+    """A debater, as configured."""
 
-    name: str = Field(min_length=1, max_length=40, description="What the seat is called.")
+    name: str = Field(min_length=1, max_length=40, description="The debater's name.")
     model: str = Field(min_length=1, description="The seat's model, as PROVIDER:NAME.")
     temperature: float | None = Field(
         None,
@@ -100,7 +100,7 @@ class ManySeatSettings(DebateSettings):
                 f"this protocol needs {FEWEST_SEATS} to {MOST_SEATS} seats, not {len(seats)}; "
                 "add another --seat NAME=MODEL"
             )
-        if (name := twice(seat.name for seat in seats)) is not None:
+        if (name := first_duplicate(seat.name for seat in seats)) is not None:
             raise ValueError(f"two seats are called '{name}'; give each a different name")
         return seats
 
@@ -132,31 +132,31 @@ class ManySeatSettings(DebateSettings):
             for slug, choice in zip(ids, self.seats, strict=True)
         ]
 
-    def is_named(self, seat: Seat) -> bool:
+    def has_chosen_model(self, seat: Seat) -> bool:
         if seat.role == DEBATER:
             return "seats" in self.model_fields_set
-        return super().is_named(seat)
+        return super().has_chosen_model(seat)
 
     def with_models(self, models: Mapping[str, str]) -> Self:
         return self._with_models_of_choices("seats", models)
 
     @classmethod
-    def of_one_model(cls, model: str) -> dict[str, Any]:
+    def settings_for_model(cls, model: str) -> dict[str, Any]:
         seats = [choice.model_dump() | {"model": model} for choice in _DEFAULT_SEATS]
         return {"seats": seats, "judge_model": model}
 
-    def how_to_name(self, seat: Seat) -> str:
+    def model_option(self, seat: Seat) -> str:
         if seat.role == DEBATER:
             return f"--seat '{seat.name}=PROVIDER:NAME'"
-        return super().how_to_name(seat)
+        return super().model_option(seat)
 
 
-def twice(texts: Iterable[str]) -> str | None:
+def first_duplicate(texts: Iterable[str]) -> str | None:
     """Return the first text that occurs more than once, ignoring case."""
     return _first_repeated(list(texts), str.casefold)
 
 
-def held_twice(positions: Iterable[str]) -> str | None:
+def first_duplicate_position(positions: Iterable[str]) -> str | None:
     """Return the first repeated position, ignoring case, spacing and a final period."""
 
     def plain(text: str) -> str:

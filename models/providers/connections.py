@@ -98,7 +98,7 @@ async def _session() -> aiohttp.ClientSession:
 
     def opened() -> Opened[aiohttp.ClientSession]:
         session = _new_session()
-        guard = _closed_at_the_end(session)
+        guard = _close_with_loop(session)
         opening.append(guard)
 
         async def close() -> None:
@@ -122,7 +122,7 @@ def _new_session() -> aiohttp.ClientSession:
     )
 
 
-async def _closed_at_the_end(
+async def _close_with_loop(
     session: aiohttp.ClientSession,
 ) -> AsyncGenerator[aiohttp.ClientSession, None]:
     """Close the session with this generator, which the event loop closes at its end."""

@@ -19,7 +19,7 @@ from contend.models.providers import hub
 from contend.models.providers.gguf import MAGIC, read_header
 from contend.models.providers.minilm import open_minilm
 from contend.models.providers.registry import Opened, Options, Provider, raise_refusals
-from contend.models.providers.watch import watch_client
+from contend.models.providers.response_hooks import watch_client
 from contend.models.providers.weights import KNOWN, SMALLEST, weights_path
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from contend.graph.errors import BadInput
 from contend.models.failures import first_line
 from contend.models.keys import check_key, how_to_correct, missing_key
 from contend.models.providers.registry import PROVIDER_KEYS, Opened, Options, Provider
-from contend.models.providers.watch import watch_client
+from contend.models.providers.response_hooks import watch_client
 
 # Providers whose complete streams end with a finish reason, according to their source code.
 _REPORT_FINISH = frozenset({

@@ -20,7 +20,7 @@ from contend.models.providers.registry import (
     raise_refusals,
     unknown_model,
 )
-from contend.models.providers.watch import watch_client
+from contend.models.providers.response_hooks import watch_client
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
@@ -55,7 +55,7 @@ async def pulled_models() -> list[str]:
     return list(await _pulled_sizes())
 
 
-async def model_like(used: Iterable[str]) -> str | None:
+async def similar_model(used: Iterable[str]) -> str | None:
     """Return the largest other chat model of similar size, which this machine can probably run."""
     sizes = await _pulled_sizes()
     taken = {each for name in used for each in (name, f"{name}:latest") if each in sizes}

@@ -5,7 +5,7 @@ from typing import Any
 
 from ollama import AsyncClient, ResponseError
 
-from contend.models.providers.pieces import (
+from contend.models.providers.stream_batches import (
     StreamedEvent,
     StreamedWords,
     parse,

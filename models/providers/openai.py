@@ -35,7 +35,7 @@ from contend.models.providers.registry import (
     raise_refusals,
     unknown_model,
 )
-from contend.models.providers.watch import watch_client
+from contend.models.providers.response_hooks import watch_client
 
 CHECK_TIMEOUT = 10.0
 _MOST_LISTED = 8

@@ -8,7 +8,7 @@ from openai import APIConnectionError, APIError, APITimeoutError, AsyncOpenAI, A
 from openai.resources.chat import AsyncCompletions
 from openai.types.chat import ChatCompletionChunk
 
-from contend.models.providers.pieces import (
+from contend.models.providers.stream_batches import (
     StreamedEvent,
     StreamedWords,
     parse,

@@ -135,7 +135,7 @@ def parse_spec(text: str) -> ModelSpec:
     return ModelSpec("ollama", text.strip())
 
 
-def taken_for_ollama(text: str) -> str:
+def explain_ollama_default(text: str) -> str:
     """Explain why a spec without a provider selected Ollama; empty for other specs."""
     head, colon, tail = text.strip().partition(":")
     if head == "ollama" or parse_spec(text).provider != "ollama":

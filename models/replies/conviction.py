@@ -60,7 +60,7 @@ class Claim:
 
 def claim_from_block(block: ConvictionBlock, speech: str) -> Claim:
     """Convert a block to a claim; take a missing reason or name from the text."""
-    stated = claim_from_words(speech) if block.convinced else None
+    stated = claim_from_text(speech) if block.convinced else None
     return Claim(
         convinced=block.convinced,
         named=(block.convinced_by or "").strip() or (stated.named if stated else ""),
@@ -70,7 +70,7 @@ def claim_from_block(block: ConvictionBlock, speech: str) -> Claim:
     )
 
 
-def claim_from_words(speech: str) -> Claim | None:
+def claim_from_text(speech: str) -> Claim | None:
     """Parse `CONVINCED: NAME` or `NOT CONVINCED` at the start of a line; None if unclear."""
     found = first_signal(speech, _read_claim)
     return replace(found[0], reasoning=found[1]) if found else None

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from contend.graph.readings import SEVERITY_MARKS, Assessment, Point, PointStatus, Severity
 from contend.models.replies.critique import ISSUE, NONE_LEFT, MarkedPoint, number_points
-from contend.models.replies.own_words import SAYING, TAKING_BACK, Line, sentences_of, split_lines
+from contend.models.replies.own_words import REPORTING, RETRACTION, Line, sentences_of, split_lines
 
 STATUS_MARKS: dict[str, PointStatus] = {"✅": "resolved", "⚠": "partial", "❌": "open"}
 READY_SIGNAL = "Ready for Synthesis ✅"
@@ -26,7 +26,7 @@ _ENDING = re.compile(
 )
 _MARK = re.compile(f"[{_SEVERITIES}✅⚠❌]")
 _CRITICAL = re.compile(rf"{_RED}|\bcritical(?:ly)?\b", re.IGNORECASE)
-_UNSETTLED = re.compile(rf"{TAKING_BACK.pattern}|\?|\bno\b|\bpart|\bunresolved", re.IGNORECASE)
+_UNSETTLED = re.compile(rf"{RETRACTION.pattern}|\?|\bno\b|\bpart|\bunresolved", re.IGNORECASE)
 _SCORE = re.compile(
     r"[^\w\"“'`]*(?:(?:my|the|current|overall|final|answer|quality|new) )*(?:score|rating|quality)"
     r"(?: now| is| of| \(1[-–]10\))*[\s:=*_|]+(10(?:\.0+)?|[1-9](?:\.\d+)?)"
@@ -44,7 +44,7 @@ class _Signal:
     others: list[Line]
 
 
-def assessment_from_words(speech: str, known: Sequence[Point]) -> Assessment | None:
+def assessment_from_text(speech: str, known: Sequence[Point]) -> Assessment | None:
     """Parse the protocol's fixed words in a critique; None for missing or ambiguous words."""
     lines = split_lines(speech)
     signal = _find_signal(lines)
@@ -119,7 +119,7 @@ def _may_close(before: Line) -> bool:
     if not (ended or marked or before.sign or _SCORE.fullmatch(before.text)):
         return False
     # A complete point is about the answer, so words such as "not" in it do not retract the signal.
-    taken_back = re.compile(SAYING, re.I) if marked and ended else TAKING_BACK
+    taken_back = re.compile(REPORTING, re.I) if marked and ended else RETRACTION
     return not taken_back.search(re.split(r"(?<=[.!?])\s+", text)[-1])
 
 
@@ -137,9 +137,9 @@ def _stated_scores(text: str) -> Iterator[float]:
         clauses = re.split(r",\s+|\s+[-–—]\s+", sentence)
         stated = [found for clause in clauses if (found := _SCORE.fullmatch(clause))]
         others = [clause for clause in clauses if not _SCORE.fullmatch(clause)]
-        introduced = at > 0 and re.search(SAYING, sentences[at - 1], re.IGNORECASE)
+        introduced = at > 0 and re.search(REPORTING, sentences[at - 1], re.IGNORECASE)
         doubtful = (
-            TAKING_BACK.search(x) or _SOME_SCORE.search(x) for x in others + sentences[at + 1 :]
+            RETRACTION.search(x) or _SOME_SCORE.search(x) for x in others + sentences[at + 1 :]
         )
         if not introduced and not any(doubtful):
             yield from (float(found.group(1)) for found in stated)

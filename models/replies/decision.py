@@ -37,7 +37,7 @@ def decision_from_block(block: DecisionBlock, speech: str) -> Decision:
     return Decision(decision=block.decision, reasoning=block.reasoning.strip() or speech)
 
 
-def decision_from_words(speech: str) -> Decision | None:
+def decision_from_text(speech: str) -> Decision | None:
     """Parse lines that start with CONTINUE or STOP; None if there are none or they disagree."""
     found = first_signal(speech, _read_word)
     return Decision(decision=found[0], reasoning=found[1], read_from="words") if found else None

@@ -115,7 +115,7 @@ def score_from_block(
     return _score(scores, argument, line_in(block.reason), "block")
 
 
-def argument_from_words(speech: str, outcomes: Outcomes) -> ArgumentReading | None:
+def argument_from_text(speech: str, outcomes: Outcomes) -> ArgumentReading | None:
     """Parse a line such as `Probabilities: yes 70 %, no 30 %`; None if an outcome is missing."""
     stated = _stated_in_words(speech, outcomes)
     if stated is None:
@@ -127,12 +127,12 @@ def argument_from_words(speech: str, outcomes: Outcomes) -> ArgumentReading | No
     )
 
 
-def verdict_from_words(speech: str, outcomes: Outcomes) -> VerdictReading | None:
+def verdict_from_text(speech: str, outcomes: Outcomes) -> VerdictReading | None:
     stated = _stated_in_words(speech, outcomes)
     return VerdictReading(stated=stated, read_from="words") if stated else None
 
 
-def score_from_words(speech: str, argument: str, criteria: Sequence[str]) -> ScoreReading | None:
+def score_from_text(speech: str, argument: str, criteria: Sequence[str]) -> ScoreReading | None:
     """Parse `Logical strength: 0.7` and the other criteria; None unless each appears once."""
     scores: dict[str, float | None] = {}
     for name in criteria:

@@ -12,7 +12,7 @@ from pydantic import (
 )
 
 from contend.graph.readings import NO_SOURCE, OWN_KNOWLEDGE, Breach, ClaimCheck, StatementScores
-from contend.graph.settings import held_twice
+from contend.graph.settings import first_duplicate_position
 from contend.graph.values import Seat
 from contend.models.replies.signals import Remarked
 
@@ -89,7 +89,7 @@ class PositionsBlock(BaseModel):
 
     def for_sides(self, count: int) -> list[str] | None:
         given = [" ".join(each.split()) for each in self.positions[:count]]
-        return given if len(given) == count and held_twice(given) is None else None
+        return given if len(given) == count and first_duplicate_position(given) is None else None
 
 
 class ShortPositionsBlock(PositionsBlock):

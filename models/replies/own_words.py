@@ -30,12 +30,12 @@ _INTRODUCES = re.compile(
 _ATTRIBUTES = re.compile(rf"\b(?:{_REPORTS})\b", re.IGNORECASE)
 _SENTENCE = re.compile(r"(?<=[.!?;✅])\s+|(?<=/10)\s+[-–—|]\s+")
 # Words that only report something, and words that retract it.
-SAYING = r"\b(?:sa(?:y|id)|writ|wrote|signal|quot|claim|call|declar|want|ask|told|tell)\w*"
+REPORTING = r"\b(?:sa(?:y|id)|writ|wrote|signal|quot|claim|call|declar|want|ask|told|tell)\w*"
 _REFUSING = (
     r"n['’]t\b|\b(?:not|cannot|never|nor|refus\w+|until|unless|once|if|when|before|after|"
     r"would|should|could|might|but|still|however|yet|except|almost|only|though)\b"
 )
-TAKING_BACK = re.compile(rf"{SAYING}|{_REFUSING}", re.IGNORECASE)
+RETRACTION = re.compile(rf"{REPORTING}|{_REFUSING}", re.IGNORECASE)
 _OWN_VOICE = re.compile(r"\b(?:I|my)\b", re.IGNORECASE)
 
 
@@ -69,7 +69,7 @@ def own_sentences(reply: str) -> list[str]:
 
 def plain_sentences(reply: str) -> list[str]:
     """Return the speaker's own sentences that do not retract, refuse or ask anything."""
-    return [x for x in own_sentences(reply) if not TAKING_BACK.search(x) and "?" not in x]
+    return [x for x in own_sentences(reply) if not RETRACTION.search(x) and "?" not in x]
 
 
 def sentences_of(text: str) -> list[str]:

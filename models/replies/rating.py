@@ -41,7 +41,7 @@ class RatingReport(RatingBlock):
     justification: Annotated[str, StringConstraints(min_length=1, max_length=300)]
 
 
-def ratings_from_words(speech: str) -> RatingBlock | None:
+def ratings_from_text(speech: str) -> RatingBlock | None:
     """Parse `Correctness: 7` and the other criteria; None unless each appears once."""
     ratings: dict[str, int] = {}
     for name in WEIGHTS:

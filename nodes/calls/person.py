@@ -14,7 +14,7 @@ from contend.graph.phases import PHASES, PhaseName
 from contend.graph.state import DebateState, Remark
 from contend.graph.values import HUMAN, NO_USAGE, Seat
 from contend.models.answers import Reply
-from contend.models.recording import CallRequest, on_tape
+from contend.models.recording import CallRequest, replay_or_record
 from contend.models.retries import Answered, Listener
 from contend.models.text import clean
 from contend.nodes.calls.stream import TurnStream
@@ -54,7 +54,7 @@ async def ask_person(
     }
     listener = TurnStream(runtime, seat, state["round"], "", phase).listener()
     request = CallRequest(HUMAN, [HumanMessage(wanted)], {})
-    answered = await on_tape(request, listener, _REPLY, partial(_wait, asked, form))
+    answered = await replay_or_record(request, listener, _REPLY, partial(_wait, asked, form))
     return answered.result.text
 
 

@@ -13,7 +13,7 @@ from contend.graph.state import DebateState
 from contend.graph.values import NO_USAGE, Degradation, Seat, Usage
 from contend.models.budget import NO_BUDGET, CallBudget
 from contend.models.replies.visible import SpeechFilter
-from contend.models.retries import Listener, Trouble
+from contend.models.retries import FailedAttempt, Listener
 from contend.models.text import clean_piece
 from contend.models.tokens import count_tokens
 from contend.nodes.budget import call_budget
@@ -83,14 +83,14 @@ class TurnStream:
     _filter: SpeechFilter | None = None
     _has_text: bool = False
     _spoke_at: float | None = None
-    _told_of_block: bool = False
+    _announced_block: bool = False
     _message: str = field(default_factory=lambda: str(uuid4()))
 
     def listener(self) -> Listener:
         debate = debate_id(self.runtime)
         return Listener(
             self.text,
-            self.trouble,
+            self.on_failed_attempt,
             lambda: self.pause_requested,
             debate,
             asked=call_name(self.round_number, self.phase, self.seat.id),
@@ -147,9 +147,9 @@ class TurnStream:
         self._filter = self._filter or SpeechFilter(self.hidden_mark)
         self._tokens += count_tokens(text)
         self._add(self._filter.feed(text))
-        if self._filter.is_hiding and not self._told_of_block:
+        if self._filter.is_hiding and not self._announced_block:
             # Send the waiting words now, because nothing visible follows for a while.
-            self._told_of_block = True
+            self._announced_block = True
             self._send_chunk(self._waiting or "\n", deciding=True)
             self._waiting = ""
 
@@ -159,19 +159,19 @@ class TurnStream:
             self.text(text, model)
             self.flush()
 
-    def trouble(self, trouble: Trouble) -> None:
+    def on_failed_attempt(self, attempt: FailedAttempt) -> None:
         self._waiting, self._tokens, self._filter = self.before, 0, None
         self._unread, self._read_at = "", 0.0
-        self._has_text, self._spoke_at, self._told_of_block = False, None, False
+        self._has_text, self._spoke_at, self._announced_block = False, None, False
         self._message = str(uuid4())
-        failure = trouble.failure
-        self.spent += trouble.usage
+        failure = attempt.failure
+        self.spent += attempt.usage
         reported = report_problem(
             self.runtime,
             self.seat,
             self.round_number,
-            trouble.what,
-            f"{trouble.model}: {failure.kind}: {failure.why}",
+            attempt.what,
+            f"{attempt.model}: {failure.kind}: {failure.why}",
             restart=True,
             phase=self.phase,
         )

@@ -9,12 +9,12 @@ from typing_extensions import TypedDict
 from contend.graph.errors import ModelFailed, Paused
 from contend.graph.settings import DebateSettings
 from contend.graph.values import NO_USAGE, Degradation, Usage
-from contend.models.calls import Aids, ask_model
+from contend.models.calls import CallTools, ask_model
 from contend.models.replies.control import without_block
 from contend.models.tools import Call, calls_in
 from contend.nodes.calls.stream import TurnStream, report_problem
 from contend.nodes.calls.tasks import stored_task
-from contend.nodes.calls.tools import Toolbox, Used, shown_result, use_once
+from contend.nodes.calls.tools import Toolbox, ToolResult, shown_result, use_once
 from contend.prompts import load
 
 
@@ -33,10 +33,10 @@ class CallResult(TypedDict):
 
 
 async def call_model(
-    stream: TurnStream, messages: list[BaseMessage], policy: DebateSettings, aids: Aids
+    stream: TurnStream, messages: list[BaseMessage], policy: DebateSettings, call_tools: CallTools
 ) -> CallResult:
     try:
-        answered = await ask_model(stream.seat, messages, policy, stream.listener(), aids)
+        answered = await ask_model(stream.seat, messages, policy, stream.listener(), call_tools)
     except ModelFailed as failed:
         failed.degraded, failed.spent = stream.degraded, stream.spent
         raise
@@ -68,7 +68,7 @@ class ToolLoop:
     box: Toolbox
     limit: int | None = None  # tokens
     called: list[CallResult] = field(default_factory=list)
-    used: list[Used] = field(default_factory=list)
+    used: list[ToolResult] = field(default_factory=list)
     _left_out: int = 0
     _notes: list[Degradation] = field(default_factory=list)
 
@@ -77,8 +77,8 @@ class ToolLoop:
         stream = self.stream
         while True:
             stream = self._next_stream(stream.tokens)
-            aids = Aids(self.box.tools, self._spent, self._seconds, self.limit)
-            called = await call(stream, list(self.messages), self.policy, aids)
+            call_tools = CallTools(self.box.tools, self._spent, self._seconds, self.limit)
+            called = await call(stream, list(self.messages), self.policy, call_tools)
             stream.send_if_silent(called["text"], called["model"])
             self.called.append(called)
             if not called["message"]:

@@ -26,7 +26,7 @@ _NO_ROOM = "There is no room left in your window for this result."
 _TOO_SLOW = "It took too long."
 
 
-class Used(TypedDict):
+class ToolResult(TypedDict):
     """A tool call and the result, as plain data for checkpoints."""
 
     use: ToolUse
@@ -66,7 +66,9 @@ def toolbox(state: DebateState, settings: DebateSettings, seat: Seat, mark: str)
     )
 
 
-async def use(box: Toolbox, call: Call, messages: Sequence[BaseMessage], seconds: float) -> Used:
+async def use(
+    box: Toolbox, call: Call, messages: Sequence[BaseMessage], seconds: float
+) -> ToolResult:
     """Run one tool call; show errors to the model instead of failing the turn."""
     began = time.monotonic()
     try:
@@ -89,7 +91,7 @@ async def use(box: Toolbox, call: Call, messages: Sequence[BaseMessage], seconds
 use_once = stored_task("use", use)
 
 
-def shown_result(used: Used) -> str:
+def shown_result(used: ToolResult) -> str:
     return used["shown"] if "shown" in used else used["told"]
 
 

@@ -15,9 +15,9 @@ from contend.models.replies.fields import Outcomes
 from contend.models.seats import is_small
 from contend.models.text import shorten
 from contend.nodes.calls.decide import read_decision
+from contend.nodes.calls.results import CallResults, turn_results, with_turns
 from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.turn import TurnResult, add_extraction_cost
-from contend.nodes.calls.work import Work, turn_work, with_turns
 from contend.nodes.forecast.arguments import (
     FEWEST_PRECEDENTS,
     all_arguments,
@@ -26,9 +26,9 @@ from contend.nodes.forecast.arguments import (
     prefixes_of,
 )
 from contend.nodes.forecast.calls import (
-    Filled,
+    FilledForm,
+    describe_attempts,
     fill_once,
-    how_often,
     report_missing,
     speak,
     without_turn,
@@ -49,7 +49,7 @@ async def argue(
     part: str,
     about: Turn | None,
     deadline: Deadline,
-) -> Work:
+) -> CallResults:
     """Take a role's turn; a failed call is reported in the result, not raised."""
     spoken = await speak(state, runtime, seat, "propose", part, about, deadline)
     if isinstance(spoken, ModelFailed):
@@ -61,7 +61,7 @@ async def argue(
     turn, no_precedents = await _with_precedents(state, runtime, seat, turn, deadline)
     turn, no_references = await _with_references(state, runtime, seat, turn, deadline)
     problems = [*overlong, *no_numbers, *no_precedents, *no_references]
-    return turn_work(turn, [*spoken["degraded"], *problems])
+    return turn_results(turn, [*spoken["degraded"], *problems])
 
 
 def _report_overlong(runtime: Runtime[Any], seat: Seat, turn: Turn) -> list[Degradation]:
@@ -84,7 +84,7 @@ def _with_reading(state: DebateState, runtime: Runtime[Any], spoken: TurnResult)
         spoken,
         replies.ArgumentBlock,
         lambda block, _: replies.argument_from_block(block, outcomes, prefixes),
-        lambda text: replies.argument_from_words(text, outcomes),
+        lambda text: replies.argument_from_text(text, outcomes),
     )
     reading = read or ArgumentReading()
     earlier = {each.point_id for each in all_arguments(state) if each.turn.round < turn.round}
@@ -122,12 +122,12 @@ async def with_numbers(
     missing = [outcome for outcome in outcomes if outcome not in reading.stated.probabilities]
     if not missing:
         return turn, filled["degraded"]
-    why = f"no readable probability for {', '.join(missing)}, {how_often(filled)}"
+    why = f"no readable probability for {', '.join(missing)}, {describe_attempts(filled)}"
     reported = report_problem(runtime, seat, turn.round, "no_numbers", why)
     return turn, [*filled["degraded"], reported]
 
 
-def _with_form(reading: Stating, filled: Filled, outcomes: Outcomes) -> Stating:
+def _with_form(reading: Stating, filled: FilledForm, outcomes: Outcomes) -> Stating:
     reading = reading.model_copy(update={"asked_again": reading.asked_again + filled["called"]})
     if filled["block"] is None:
         return reading
@@ -162,7 +162,7 @@ async def _with_precedents(
     if len(known) >= FEWEST_PRECEDENTS:
         return turn, filled["degraded"]
     have = f"{len(known)} of {FEWEST_PRECEDENTS} precedents with date and outcome"
-    why = f"{have}, {how_often(filled)}"
+    why = f"{have}, {describe_attempts(filled)}"
     reported = report_problem(runtime, seat, turn.round, "no_precedents", why)
     return turn, [*filled["degraded"], reported]
 
@@ -184,6 +184,6 @@ async def _with_references(
     turn = add_extraction_cost(turn, filled).model_copy(update={"assessment": reading})
     if cited:
         return turn, filled["degraded"]
-    why = f"it refers to no point of earlier rounds, {how_often(filled)}"
+    why = f"it refers to no point of earlier rounds, {describe_attempts(filled)}"
     reported = report_problem(runtime, seat, turn.round, "no_references", why)
     return turn, [*filled["degraded"], reported]

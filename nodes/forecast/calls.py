@@ -13,6 +13,7 @@ from contend.graph.phases import PhaseName
 from contend.graph.state import CallSubject, DebateState, Turn
 from contend.graph.values import NO_USAGE, Degradation, Seat, Usage, WorkSpan
 from contend.nodes.calls.decide import StoredTurn, store_failure, turn_or_failure
+from contend.nodes.calls.results import CallResults
 from contend.nodes.calls.stream import debate_id, report_problem
 from contend.nodes.calls.tasks import stored_task
 from contend.nodes.calls.turn import (
@@ -24,7 +25,6 @@ from contend.nodes.calls.turn import (
     publish_turn,
     take_turn,
 )
-from contend.nodes.calls.work import Work
 from contend.nodes.forecast.arguments import all_arguments
 from contend.nodes.forecast.schedule import Deadline
 from contend.nodes.prompting.prompt import build_prompt
@@ -33,7 +33,7 @@ from contend.nodes.timing import steady_now
 OUT_OF_TIME = "out_of_time"
 
 
-class Filled(Extraction):
+class FilledForm(Extraction):
     """A filled-in form, and whether enough time was left for the call."""
 
     called: bool
@@ -124,7 +124,10 @@ async def _take_turn_in_time(
     if deadline.left <= 0:
         raise late
     # Limit only silence, which shows that a model hangs; a turn in progress may finish.
-    began, hurried = steady_now(), _hurry(runtime, seat, deadline.left, "idle_timeout")
+    began, hurried = (
+        steady_now(),
+        _with_shorter_timeouts(runtime, seat, deadline.left, "idle_timeout"),
+    )
     try:
         async with asyncio.timeout(deadline.left):
             return await take_turn(state, hurried, seat, phase, part)
@@ -133,7 +136,7 @@ async def _take_turn_in_time(
         raise late from None
 
 
-def _hurry(
+def _with_shorter_timeouts(
     runtime: Runtime[Any],
     seat: Seat,
     seconds: float,
@@ -157,14 +160,14 @@ async def _fill(
     about: Turn,
     schema: type[BaseModel],
     deadline: Deadline,
-) -> Filled:
+) -> FilledForm:
     nothing: Extraction = {"block": None, "usage": NO_USAGE, "seconds": 0.0, "degraded": []}
     seconds = deadline.left
     if seconds <= 0:
         return {**nothing, "called": False}
     about_this, debate = _about_argument(state, part, about), debate_id(node_runtime)
     prompt = build_prompt(about_this, node_runtime.context, seat, part, debate, "")
-    hurried = _hurry(node_runtime, seat, seconds, "total_timeout")
+    hurried = _with_shorter_timeouts(node_runtime, seat, seconds, "total_timeout")
     try:
         async with asyncio.timeout(seconds):
             filled = await fill_form(state, hurried, seat, prompt.messages, schema, about.id)
@@ -173,7 +176,7 @@ async def _fill(
     return {**filled, "called": True}
 
 
-def how_often(filled: Filled) -> str:
+def describe_attempts(filled: FilledForm) -> str:
     return "asked twice" if filled["called"] else "with no time left to ask again"
 
 
@@ -200,7 +203,9 @@ def report_missing(
     return report_problem(runtime, seat, number, what, why_missing(failure))
 
 
-def without_turn(failure: ModelFailed, reported: Degradation, given_up: Sequence[str] = ()) -> Work:
+def without_turn(
+    failure: ModelFailed, reported: Degradation, given_up: Sequence[str] = ()
+) -> CallResults:
     # Without a start time, the call was never made because the deadline had passed.
     spans = [lost_call(failure)] if failure.started_at else []
     degraded = [*failure.degraded, reported]

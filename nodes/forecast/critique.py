@@ -9,10 +9,10 @@ from contend.graph.errors import ModelFailed
 from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import ForecastSettings
 from contend.graph.state import DebateState, Turn, seat_with_id
+from contend.nodes.calls.results import CallResults, join_results, update_of, with_turns
 from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.tasks import stored_task
 from contend.nodes.calls.turn import gather_results
-from contend.nodes.calls.work import Work, join_work, update_of, with_turns
 from contend.nodes.forecast.argue import argue, reading_of
 from contend.nodes.forecast.arguments import (
     GOOD_ENOUGH,
@@ -33,29 +33,29 @@ TOO_WEAK = 0.2
 async def critique(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     settings: ForecastSettings = runtime.context
     began, clock, publisher = steady_now(), Clock(state, settings), TurnPublisher(runtime)
-    misled = _find_misled(state, settings)
+    outdated = _find_outdated_reply(state, settings)
     calls = [
         _weigh_once(state, runtime, said.turn, clock, publisher)
-        for said in _open(state)
-        if said != misled
+        for said in _unfinished(state)
+        if said != outdated
     ]
-    if misled:
-        calls.append(_argue_anew_once(state, runtime, misled.turn, clock, publisher))
-    work = await _join(calls)
-    seen = with_turns(state, work["turns"])
-    below = _below_goal(seen, [*state.get("given_up", []), *work["given_up"]])
+    if outdated:
+        calls.append(_argue_anew_once(state, runtime, outdated.turn, clock, publisher))
+    joined = await _join(calls)
+    seen = with_turns(state, joined["turns"])
+    below = _below_goal(seen, [*state.get("given_up", []), *joined["given_up"]])
     more = await _join(
         [_argue_again_once(seen, runtime, said.turn, clock, publisher) for said in below]
     )
-    work = join_work([work, more])
-    publisher.publish(work["turns"])
-    work["spans"].append(span_since(began))
-    return update_of(work)
+    joined = join_results([joined, more])
+    publisher.publish(joined["turns"])
+    joined["spans"].append(span_since(began))
+    return update_of(joined)
 
 
-async def _join(calls: Sequence[Awaitable[Work]]) -> Work:
+async def _join(calls: Sequence[Awaitable[CallResults]]) -> CallResults:
     results = await gather_results(calls)
-    return join_work(each for each in results if not isinstance(each, ModelFailed))
+    return join_results(each for each in results if not isinstance(each, ModelFailed))
 
 
 def _below_goal(state: DebateState, given_up: list[str]) -> list[ScoredArgument]:
@@ -69,7 +69,7 @@ def _below_goal(state: DebateState, given_up: list[str]) -> list[ScoredArgument]
     ]
 
 
-def _open(state: DebateState) -> list[ScoredArgument]:
+def _unfinished(state: DebateState) -> list[ScoredArgument]:
     once = _argued_once(state, state.get("given_up", []))
     return [each for each in once if each.score is None or _is_weak(each)]
 
@@ -86,7 +86,7 @@ def _is_weak(said: ScoredArgument) -> bool:
     return said.composite is not None and said.composite < TOO_WEAK
 
 
-def _find_misled(state: DebateState, settings: ForecastSettings) -> ScoredArgument | None:
+def _find_outdated_reply(state: DebateState, settings: ForecastSettings) -> ScoredArgument | None:
     """Return the last speaker's argument if the speaker answered a replaced argument."""
     number = state["round"]
     first = strategy_for(settings).speakers(number, settings.role_names)
@@ -103,9 +103,9 @@ async def _weigh(
     argument: Turn,
     clock: Clock,
     publisher: TurnPublisher,
-) -> Work:
+) -> CallResults:
     """Score an argument; after a low score, let the role try again and score the new version."""
-    scored: Work = join_work([])
+    scored: CallResults = join_results([])
     if _find(state, argument).score is None:
         scored = await score_argument(state, node_runtime, argument, clock.end_of("scores"))
         publisher.publish(scored["turns"])
@@ -113,7 +113,9 @@ async def _weigh(
     before = _find(seen, argument)
     if not _is_weak(before):
         return scored
-    return join_work([scored, await _argue_again(seen, node_runtime, argument, clock, publisher)])
+    return join_results(
+        [scored, await _argue_again(seen, node_runtime, argument, clock, publisher)]
+    )
 
 
 async def _argue_again(
@@ -122,7 +124,7 @@ async def _argue_again(
     argument: Turn,
     clock: Clock,
     publisher: TurnPublisher,
-) -> Work:
+) -> CallResults:
     """Let a role argue once more, and score the new version."""
     seat, before = seat_with_id(state, argument.seat), _find(state, argument)
     again = await argue(
@@ -140,7 +142,7 @@ async def _argue_again(
     rescored["degraded"].append(
         report_problem(node_runtime, seat, argument.round, "argued_again", why)
     )
-    return join_work([again, rescored])
+    return join_results([again, rescored])
 
 
 async def _argue_anew(
@@ -149,7 +151,7 @@ async def _argue_anew(
     earlier: Turn,
     clock: Clock,
     publisher: TurnPublisher,
-) -> Work:
+) -> CallResults:
     """Let a role argue again after the argument it answered was replaced; keep both versions."""
     seat, part = seat_with_id(state, earlier.seat), round_phase(node_runtime.context, earlier.round)
     argued = await argue(state, node_runtime, seat, part, None, clock.end_of("second_versions"))
@@ -162,7 +164,7 @@ async def _argue_anew(
     why = "an argument it had answered was replaced, so it argued again"
     argued["turns"] = [turn]
     argued["degraded"].append(report_problem(node_runtime, seat, earlier.round, "argued_anew", why))
-    return join_work(
+    return join_results(
         [argued, await _weigh(with_turns(state, [turn]), node_runtime, turn, clock, publisher)]
     )
 

@@ -21,11 +21,11 @@ def disputable(outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
     return outcomes[:1] if len(outcomes) == 2 else outcomes
 
 
-def contentions(said: Arguments, outcomes: Sequence[Outcome]) -> Iterator[str]:
+def key_disagreements(said: Arguments, outcomes: Sequence[Outcome]) -> Iterator[str]:
     for outcome in outcomes:
-        if _are_apart(said, outcome.id):
-            low, high = _ends(said, outcome.id)
-            apart = ", ".join(f"{e.role} {_given(e, outcome.id):.0%}" for e in (high, low))
+        if _disagree(said, outcome.id):
+            low, high = _extremes(said, outcome.id)
+            apart = ", ".join(f"{e.role} {_probability(e, outcome.id):.0%}" for e in (high, low))
             yield f"{outcome.label} ({outcome.id}): {apart}"
     for each in said:
         if each.reading.rebuts:
@@ -41,8 +41,8 @@ def disagreement_map(
     divided = (
         _by_outcome(kept, outcome)
         for outcome in disputable(outcomes)
-        if _were_apart(kept, outcome.id)
-        and not any(_were_apart(_said_by(kept, topic), outcome.id) for topic in topics)
+        if _ever_disagree(kept, outcome.id)
+        and not any(_ever_disagree(_said_by(kept, topic), outcome.id) for topic in topics)
     )
     return (*topics, *divided)
 
@@ -72,17 +72,19 @@ def _by_topic(kept: Arguments, dispute: Dispute) -> Disagreement:
 def _by_outcome(kept: Arguments, outcome: Outcome) -> Disagreement:
     """Build the disagreement about an outcome, named after the two points furthest apart."""
     low, high = max(
-        (_ends(said, outcome.id) for said in _rounds(kept) if _are_apart(said, outcome.id)),
-        key=lambda ends: _given(ends[1], outcome.id) - _given(ends[0], outcome.id),
+        (_extremes(said, outcome.id) for said in _rounds(kept) if _disagree(said, outcome.id)),
+        key=lambda extremes: (
+            _probability(extremes[1], outcome.id) - _probability(extremes[0], outcome.id)
+        ),
     )
     latest = [each for each in latest_statements(kept).values() if _states(each, outcome.id)]
     # Resolved only if every role still gives it a probability.
     ever = {each.role for each in kept if _states(each, outcome.id)}
-    agree = not _are_apart(latest, outcome.id)
+    agree = not _disagree(latest, outcome.id)
     return Disagreement(
         topic=f"{outcome.label}: “{high.reading.point}” or “{low.reading.point}”",
         positions=tuple(
-            _position(each, f"{_given(each, outcome.id):.0%}: {each.reading.point}")
+            _position(each, f"{_probability(each, outcome.id):.0%}: {each.reading.point}")
             for each in latest
         ),
         resolved=agree and ever <= {each.role for each in latest},
@@ -101,24 +103,24 @@ def _said_by(kept: Arguments, topic: Disagreement) -> Arguments:
     return [each for each in kept if each.role in roles]
 
 
-def _were_apart(kept: Arguments, outcome: str) -> bool:
-    return any(_are_apart(said, outcome) for said in _rounds(kept))
+def _ever_disagree(kept: Arguments, outcome: str) -> bool:
+    return any(_disagree(said, outcome) for said in _rounds(kept))
 
 
 def _rounds(kept: Arguments) -> list[Arguments]:
     return [of_round(kept, number) for number in sorted({each.turn.round for each in kept})]
 
 
-def _are_apart(said: Arguments, outcome: str) -> bool:
+def _disagree(said: Arguments, outcome: str) -> bool:
     stated = [each.reading.stated.probabilities for each in said]
     return numbers.spread(stated, outcome) >= numbers.DISAGREEMENT
 
 
-def _ends(said: Arguments, outcome: str) -> tuple[ScoredArgument, ScoredArgument]:
+def _extremes(said: Arguments, outcome: str) -> tuple[ScoredArgument, ScoredArgument]:
     stating = [each for each in said if _states(each, outcome)]
     return (
-        min(stating, key=lambda each: _given(each, outcome)),
-        max(stating, key=lambda each: _given(each, outcome)),
+        min(stating, key=lambda each: _probability(each, outcome)),
+        max(stating, key=lambda each: _probability(each, outcome)),
     )
 
 
@@ -126,5 +128,5 @@ def _states(said: ScoredArgument, outcome: str) -> bool:
     return outcome in said.reading.stated.probabilities
 
 
-def _given(said: ScoredArgument, outcome: str) -> float:
+def _probability(said: ScoredArgument, outcome: str) -> float:
     return said.reading.stated.probabilities[outcome]

@@ -7,7 +7,7 @@ from decimal import Decimal
 from statistics import fmean, pstdev
 
 from contend.graph.forecast_contract.terms import DECIMALS, Direction
-from contend.nodes.limits import is_above, is_below
+from contend.nodes.tolerance import is_above, is_below
 
 Distribution = Mapping[str, float]  # probabilities by outcome id; a missing id was not stated
 

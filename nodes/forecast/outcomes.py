@@ -68,7 +68,8 @@ class OutcomesAnswer(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     outcomes: list[Outcome] = Field(
-        default=[], description="Other outcomes, at least two; leave out to accept the proposed."
+        default=[],
+        description="Other outcomes, at least two; omit to accept the proposed outcomes.",
     )
     due: date | None = Field(None, description="The date by which one of them has come true.")
 

@@ -9,9 +9,9 @@ from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import ForecastSettings
 from contend.graph.state import DebateState
 from contend.graph.values import Seat
+from contend.nodes.calls.results import CallResults, join_results, update_of, with_turns
 from contend.nodes.calls.tasks import stored_task
 from contend.nodes.calls.turn import gather_results
-from contend.nodes.calls.work import Work, join_work, update_of, with_turns
 from contend.nodes.forecast.argue import argue
 from contend.nodes.forecast.calls import TurnPublisher, report_missing, without_turn
 from contend.nodes.forecast.schedule import Clock, round_phase
@@ -37,18 +37,18 @@ async def propose(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
         without_turn(failure, report_missing(runtime, seat, number, failure, "sat_out"))
         for seat, failure in failures
     ]
-    works = [each for _, each in results if not isinstance(each, ModelFailed)]
-    work = join_work([*works, *missing])
+    spoken_results = [each for _, each in results if not isinstance(each, ModelFailed)]
+    joined = join_results([*spoken_results, *missing])
     # In the record, arguments come before their scores.
-    work["turns"].sort(key=lambda turn: turn.phase == "score")
-    publisher.publish(work["turns"])
+    joined["turns"].sort(key=lambda turn: turn.phase == "score")
+    publisher.publish(joined["turns"])
     if len(failures) == len(seats) and not rest:
         # No role has argued, so fail with the first reason.
         _, first = failures[0]
-        first.degraded = work["degraded"]
+        first.degraded = joined["degraded"]
         raise first
-    work["spans"].append(span_since(began))
-    return {**update_of(work), "waiting": rest}
+    joined["spans"].append(span_since(began))
+    return {**update_of(joined), "waiting": rest}
 
 
 async def _contribute(
@@ -59,7 +59,7 @@ async def _contribute(
     publisher: TurnPublisher,
     *,
     awaited: bool,
-) -> Work:
+) -> CallResults:
     """Take a role's turn; score the turn immediately, unless another role is waiting for it."""
     part = round_phase(node_runtime.context, state["round"])
     due = clock.end_of("before_judge" if awaited else "arguments")
@@ -71,7 +71,7 @@ async def _contribute(
     scored = await score_argument(
         with_turns(state, [turn]), node_runtime, turn, clock.end_of("scores")
     )
-    return join_work([argued, scored])
+    return join_results([argued, scored])
 
 
 # This is a task, so that each role's calls are numbered separately; a resumed step then finds them

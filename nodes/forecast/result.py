@@ -24,7 +24,7 @@ from contend.nodes.forecast.arguments import (
     verdict_numbers,
     verdict_of,
 )
-from contend.nodes.forecast.disagreements import contentions, disagreement_map, disputable
+from contend.nodes.forecast.disagreements import disagreement_map, disputable, key_disagreements
 from contend.nodes.forecast.gaps import gaps_of
 from contend.nodes.forecast.schedule import round_phase
 from contend.nodes.timing import spoken_by_models, total_usage, worked_ms
@@ -105,7 +105,7 @@ class _Forecast:
         return contract.RoundSummary(
             dominant_argument=best.role if best else None,
             key_disagreements=tuple(
-                contentions(of_round(self.kept, number), disputable(self.outcomes))
+                key_disagreements(of_round(self.kept, number), disputable(self.outcomes))
             ),
             emerging_consensus=tuple(
                 contract.EmergingConsensus(outcome_id=outcome, direction=direction)

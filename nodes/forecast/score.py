@@ -12,17 +12,23 @@ from contend.graph.values import Degradation
 from contend.models.replies import forecast as replies
 from contend.models.seats import is_small
 from contend.nodes.calls.decide import read_decision
+from contend.nodes.calls.results import CallResults, turn_results
 from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.turn import add_extraction_cost
-from contend.nodes.calls.work import Work, turn_work
-from contend.nodes.forecast.calls import fill_once, how_often, speak, why_missing, without_turn
+from contend.nodes.forecast.calls import (
+    describe_attempts,
+    fill_once,
+    speak,
+    why_missing,
+    without_turn,
+)
 from contend.nodes.forecast.numbers import composite
 from contend.nodes.forecast.schedule import Deadline
 
 
 async def score_argument(
     state: DebateState, runtime: Runtime[Any], argument: Turn, deadline: Deadline
-) -> Work:
+) -> CallResults:
     settings: ForecastSettings = runtime.context
     judge, debater = seat_with_role(state, "judge"), seat_with_id(state, argument.seat)
 
@@ -40,7 +46,7 @@ async def score_argument(
         spoken,
         replies.ScoreBlock,
         lambda block, _: replies.score_from_block(block, argument.id, criteria),
-        lambda text: replies.score_from_words(text, argument.id, criteria),
+        lambda text: replies.score_from_text(text, argument.id, criteria),
     )
     called = False
     if reading is None:
@@ -52,7 +58,7 @@ async def score_argument(
         if filled["block"]:
             reading = replies.score_from_form(filled["block"], argument.id, criteria, small=small)
         if reading is None:
-            why = f"the judge's scores could not be read, {how_often(filled)}"
+            why = f"the judge's scores could not be read, {describe_attempts(filled)}"
             degraded.append(report_unscored(why))
     update: dict[str, Any] = {"asked_again": int(called)}
     if reading:
@@ -61,4 +67,4 @@ async def score_argument(
         update |= {"composite": composite(reading.scores, weights), "reason": reason}
     reading = (reading or ScoreReading(argument=argument.id)).model_copy(update=update)
     scored = turn.model_copy(update={"assessment": reading, "replies_to": argument.id})
-    return turn_work(scored, degraded)
+    return turn_results(scored, degraded)

@@ -11,11 +11,11 @@ from contend.graph.readings import VerdictReading
 from contend.graph.settings import ForecastSettings
 from contend.graph.state import DebateState, Turn, seat_with_role
 from contend.graph.values import Degradation, Seat
-from contend.models.replies.forecast import VerdictBlock, verdict_from_block, verdict_from_words
+from contend.models.replies.forecast import VerdictBlock, verdict_from_block, verdict_from_text
 from contend.nodes.calls.decide import read_decision
+from contend.nodes.calls.results import CallResults, turn_results, update_of, with_turns
 from contend.nodes.calls.stream import debate_id
 from contend.nodes.calls.turn import TurnResult, publish_turn
-from contend.nodes.calls.work import Work, turn_work, update_of, with_turns
 from contend.nodes.forecast.argue import normalise_stated, with_numbers
 from contend.nodes.forecast.arguments import context_of, kept_arguments
 from contend.nodes.forecast.calls import report_missing, speak, without_turn
@@ -31,35 +31,35 @@ async def synthesize(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any
     about = {"model": judge.model, "role": judge.role, "seat": judge.id}
     runtime.stream_writer(node_event("synthesis_start", number, **about))
     deadline = Clock(state, settings).end_of_debate()
-    work = await _give_verdict(state, runtime, judge, deadline)
-    work["spans"].append(span_since(began))
-    turns = work["turns"]
+    joined = await _give_verdict(state, runtime, judge, deadline)
+    joined["spans"].append(span_since(began))
+    turns = joined["turns"]
     ended: DebateState = {
         **with_turns(state, turns),
-        "degraded": [*state.get("degraded", []), *work["degraded"]],
-        "spans": [*state.get("spans", []), *work["spans"]],
+        "degraded": [*state.get("degraded", []), *joined["degraded"]],
+        "spans": [*state.get("spans", []), *joined["spans"]],
     }
     result = result_of(ended, settings, debate_id(runtime), steady_now())
-    answer = turns[0].text if turns else _without_verdict(result, work["degraded"])
+    answer = turns[0].text if turns else _without_verdict(result, joined["degraded"])
     for turn in turns:
         publish_turn(runtime, turn)
     forecast = result.model_dump(mode="json")
     runtime.stream_writer(
         node_event("final_complete", number, answer, model=judge.model, forecast=forecast)
     )
-    return update_of(work) | {"final_answer": answer, "forecast": forecast}
+    return update_of(joined) | {"final_answer": answer, "forecast": forecast}
 
 
 async def _give_verdict(
     state: DebateState, runtime: Runtime[Any], judge: Seat, deadline: Deadline
-) -> Work:
+) -> CallResults:
     spoken = await speak(state, runtime, judge, "synthesize", "final", None, deadline)
     if isinstance(spoken, ModelFailed):
         reported = report_missing(runtime, judge, state["round"], spoken, "no_verdict")
         return without_turn(spoken, reported)
     turn = _with_reading(state, runtime, spoken)
     turn, no_numbers = await with_numbers(state, runtime, judge, turn, deadline)
-    return turn_work(turn, [*spoken["degraded"], *no_numbers])
+    return turn_results(turn, [*spoken["degraded"], *no_numbers])
 
 
 def _with_reading(state: DebateState, runtime: Runtime[Any], spoken: TurnResult) -> Turn:
@@ -70,7 +70,7 @@ def _with_reading(state: DebateState, runtime: Runtime[Any], spoken: TurnResult)
         spoken,
         VerdictBlock,
         lambda block, _: verdict_from_block(block, outcomes, points),
-        lambda text: verdict_from_words(text, outcomes),
+        lambda text: verdict_from_text(text, outcomes),
     )
     reading = read or VerdictReading()
     stated = normalise_stated(reading.stated, outcomes)

@@ -61,9 +61,9 @@ class ModeratedPrompt(PromptCall):
 
 def moderated_values(settings: ModeratedSettings, prompt: ModeratedPrompt) -> PromptValues:
     return {
-        **_of_the_format(settings),
-        **_of_the_turn(settings, prompt),
-        **_of_the_checker(prompt),
+        **_format_values(settings),
+        **_turn_values(settings, prompt),
+        **_checker_values(prompt),
         "position": lambda: prompt.fence("position", prompt.seat.position),
         "sides": lambda: _sides(prompt),
         "side_count": lambda: str(len(prompt.sides)),
@@ -79,7 +79,7 @@ def moderated_values(settings: ModeratedSettings, prompt: ModeratedPrompt) -> Pr
     }
 
 
-def _of_the_format(settings: ModeratedSettings) -> PromptValues:
+def _format_values(settings: ModeratedSettings) -> PromptValues:
     chosen = settings.debate_format
     return {
         "tone": lambda: render(f"moderated/tone.{chosen}", {}),
@@ -105,7 +105,7 @@ def _if_closing_is_limited(settings: ModeratedSettings, words: str) -> str:
     return words if "new_argument_in_closing" in settings.format.breaches else ""
 
 
-def _of_the_turn(settings: ModeratedSettings, prompt: ModeratedPrompt) -> PromptValues:
+def _turn_values(settings: ModeratedSettings, prompt: ModeratedPrompt) -> PromptValues:
     step = prompt.step
     return {
         "ruling": lambda: _review(settings, prompt),
@@ -127,7 +127,7 @@ def _of_the_turn(settings: ModeratedSettings, prompt: ModeratedPrompt) -> Prompt
     }
 
 
-def _of_the_checker(prompt: ModeratedPrompt) -> PromptValues:
+def _checker_values(prompt: ModeratedPrompt) -> PromptValues:
     latest = statements_in(prompt.everything)
     return {
         "statement": lambda: prompt.fence("statement", latest[-1].text),

@@ -22,7 +22,7 @@ def schedule_for(state: DebateState, sides: Sequence[Seat]) -> list[Step]:
 
 
 def openings(sides: Sequence[str]) -> list[Step]:
-    return [step for side in sides for step in _called("opening", side)]
+    return [step for side in sides for step in _request_and_speech("opening", side)]
 
 
 def argument_round(sides: Sequence[str], number: int) -> list[Step]:
@@ -33,21 +33,24 @@ def argument_round(sides: Sequence[str], number: int) -> list[Step]:
     else:
         start = (number - 1) % len(sides)
         order = [*sides[start:], *sides[:start]]
-        exchanges = [step for side in order for step in _called("argument", side)]
-        exchanges += [step for side in order for step in _called("rebuttal", side)]
+        exchanges = [step for side in order for step in _request_and_speech("argument", side)]
+        exchanges += [step for side in order for step in _request_and_speech("rebuttal", side)]
     return [*exchanges, _moderator("summary")]
 
 
 def closings(sides: Sequence[str]) -> list[Step]:
-    spoken = [step for side in sides for step in _called("closing", side)]
+    spoken = [step for side in sides for step in _request_and_speech("closing", side)]
     return [*spoken, _moderator("end")]
 
 
 def _exchange(speaker: str, opponent: str) -> list[Step]:
-    return [*_called("argument", speaker), *_called("rebuttal", opponent, against=speaker)]
+    return [
+        *_request_and_speech("argument", speaker),
+        *_request_and_speech("rebuttal", opponent, against=speaker),
+    ]
 
 
-def _called(phase: StepPhase, side: str, against: str | None = None) -> list[Step]:
+def _request_and_speech(phase: StepPhase, side: str, against: str | None = None) -> list[Step]:
     request = Step(phase="request", seat=MODERATOR, to=side, asks=phase)
     return [request, Step(phase=phase, seat=side, to=against)]
 
@@ -101,7 +104,7 @@ def stages(turns: Sequence[Turn]) -> list[list[Turn]]:
     return list(found.values())
 
 
-def other_order(stage: Sequence[Turn]) -> list[Turn]:
+def with_sides_reversed(stage: Sequence[Turn]) -> list[Turn]:
     """Return the stage with the sides in reverse order; a rebuttal stays after its argument."""
     blocks: list[list[Turn]] = []
     for turn in stage:

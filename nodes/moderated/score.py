@@ -22,11 +22,17 @@ from contend.graph.state import CallSubject, DebateState, Turn, seat_with_role
 from contend.graph.values import Degradation, Seat
 from contend.models.replies.moderated import ShortStageBlock, StageBlock, stage_from_report
 from contend.nodes.calls.decide import Decided, Reader, decide_calls
+from contend.nodes.calls.results import (
+    CallResults,
+    failure_results,
+    join_results,
+    turn_results,
+    update_of,
+)
 from contend.nodes.calls.stream import report_problem
 from contend.nodes.calls.turn import publish_turn
-from contend.nodes.calls.work import Work, failed_work, join_work, turn_work, update_of
 from contend.nodes.moderated.anonymize import names_kept
-from contend.nodes.moderated.schedule import other_order, sides_of, stages, statements_in
+from contend.nodes.moderated.schedule import sides_of, stages, statements_in, with_sides_reversed
 from contend.nodes.moderated.totals import final_scores, score_side, turn_score
 
 _OTHER_ORDER = "-other-order"
@@ -53,12 +59,12 @@ async def score(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     judge = seat_with_role(state, "judge")
     readings = await _read_stages(state, runtime, judge, _subjects(state, settings))
     not_anonymised = _report_names_kept(state, runtime, judge)
-    work = join_work(_publish(state, runtime, judge, *reading) for reading in readings)
+    joined = join_results(_publish(state, runtime, judge, *reading) for reading in readings)
     not_scored = _report_unscored(state, runtime, judge, readings)
-    work["degraded"] = not_anonymised + work["degraded"] + not_scored
-    verdict = _verdict(state, settings, judge, work["turns"])
+    joined["degraded"] = not_anonymised + joined["degraded"] + not_scored
+    verdict = _verdict(state, settings, judge, joined["turns"])
     runtime.stream_writer(_event(state, verdict))
-    return {**update_of(work), "verdict": verdict}
+    return {**update_of(joined), "verdict": verdict}
 
 
 def _report_names_kept(state: DebateState, runtime: Runtime[Any], judge: Seat) -> list[Degradation]:
@@ -79,7 +85,7 @@ def _subjects(state: DebateState, settings: ModeratedSettings) -> list[CallSubje
     return [
         CallSubject(
             label=f"{_stage_label(stage)}{_OTHER_ORDER * order}",
-            turns=tuple(turn.id for turn in (other_order(stage) if order else stage)),
+            turns=tuple(turn.id for turn in (with_sides_reversed(stage) if order else stage)),
         )
         for stage, order in readings
     ]
@@ -147,12 +153,12 @@ def _publish(
     judge: Seat,
     subject: CallSubject,
     decided: Decided[_Read] | ModelFailed,
-) -> Work:
+) -> CallResults:
     if isinstance(decided, ModelFailed):
         reported = report_problem(
             runtime, judge, state["round"], "not_scored", f"{subject.label}: {decided}"
         )
-        return failed_work(decided, reported)
+        return failure_results(decided, reported)
     read_from: ReadFrom = decided.read[1] if decided.read else "block"
     marks = _marks(subject, decided)
     order = int(subject.label.endswith(_OTHER_ORDER))
@@ -161,7 +167,7 @@ def _publish(
     scored = next(turn.round for turn in state["turns"] if turn.id == subject.turns[0])
     turn = decided.turn.model_copy(update={"assessment": marking, "round": scored})
     publish_turn(runtime, turn)
-    return turn_work(turn, decided.degraded)
+    return turn_results(turn, decided.degraded)
 
 
 def _stage_label(stage: Sequence[Turn]) -> str:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from contend.graph.readings import DebateScores, Deduction, SideScore, TurnScore
 from contend.graph.values import Seat
-from contend.nodes.limits import is_above, is_below
+from contend.nodes.tolerance import is_above, is_below
 
 RULE = "rule_adherence"
 # Scores for one criterion may differ this many times as much as totals: they are coarser.

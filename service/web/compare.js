@@ -41,7 +41,7 @@ function turns(found, debates) {
 }
 
 function sharedWords(shared) {
-  if (!shared) return "They share no turn.";
+  if (!shared) return "They have no turns in common.";
   return shared === 1 ? "The first turn is the same." : `The first ${count(shared, "turn")} are the same.`;
 }
 

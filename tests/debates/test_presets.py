@@ -37,7 +37,7 @@ def _configured(preset: str, protocol: str = "adversarial", **flags: Any) -> Con
 def test_shipped_presets_fit_every_protocol(name: str, protocol: str) -> None:
     settings = _configured(name, protocol).settings
     seats = settings.build_seats()
-    assert all(settings.is_named(seat) for seat in seats)
+    assert all(settings.has_chosen_model(seat) for seat in seats)
     judges = {seat.model for seat in seats if seat.role == "judge"}
     assert len(judges) == 1
     assert not judges & {seat.model for seat in seats if seat.role != "judge"}

@@ -17,7 +17,7 @@ from contend.graph.values import Usage
 from contend.models.budget import NOTHING, Amount
 from contend.models.failures import Failure
 from contend.models.recording import CallKey, Received, RecordedCall
-from contend.models.retries import Trouble
+from contend.models.retries import FailedAttempt
 from tests.debates.test_repository import begin, state, turn
 
 SETTINGS = AdversarialSettings(budget=10_000)
@@ -49,8 +49,8 @@ def test_an_entry_is_replaced_by_what_the_call_really_cost(records: Repository) 
 async def test_a_call_that_was_running_at_a_crash_counts_as_reserved(records: Repository) -> None:
     debate = begin(records)
     ledger = await open_ledger(records, debate, SETTINGS, NEW)
-    assert ledger.keep
-    await ledger.keep("killed", Amount(6_000))
+    assert ledger.save
+    await ledger.save("killed", Amount(6_000))
     again = await open_ledger(records, debate, SETTINGS, NEW)
     assert again.spent == Amount(6_000)
     assert not again.warned
@@ -71,8 +71,8 @@ async def test_calls_from_before_the_budget_count(records: Repository) -> None:
     records.recordings.add(debate, CallKey("r1.critique.b", "y"), recorded({}))
     assert spent_by(records, debate, SETTINGS, NEW) == Amount(1_000 + 4_096, 0.01)
     ledger = await open_ledger(records, debate, SETTINGS, NEW)
-    assert ledger.keep
-    await ledger.keep("next", Amount(1_000))
+    assert ledger.save
+    await ledger.save("next", Amount(1_000))
     assert spent_by(records, debate, SETTINGS, NEW) == Amount(2_000 + 4_096, 0.01)
 
 
@@ -87,12 +87,12 @@ async def test_calls_that_a_langgraph_server_made_count(records: Repository) -> 
     debate = begin(records)
     first = await open_ledger(records, debate, SETTINGS, spoken(3_000))
     assert first.spent == records.spending.total(debate) == Amount(3_000)
-    assert first.keep
-    await first.keep("killed", Amount(1_000))
+    assert first.save
+    await first.save("killed", Amount(1_000))
     again = await open_ledger(records, debate, SETTINGS, spoken(3_000, 2_500))
     assert again.spent == records.spending.total(debate) == Amount(5_500)
-    assert again.keep
-    await again.keep("next", Amount(500))
+    assert again.save
+    await again.save("next", Amount(500))
     assert spent_by(records, debate, SETTINGS, spoken(3_000)) == Amount(6_000)
 
 
@@ -115,7 +115,7 @@ async def test_calls_without_a_reported_cost_are_not_free(
 ) -> None:
     debate = begin(records)
     records.recordings.add(debate, CallKey("r1.propose.a", "x"), recorded(usage))
-    failed = Trouble("retried", "openai:m", Failure("total", "too slow"), Usage(**usage))
+    failed = FailedAttempt("retried", "openai:m", Failure("total", "too slow"), Usage(**usage))
     received = [Received(at=0, trouble=failed)]
     retried = recorded({"input_tokens": 0, "output_tokens": 0, "cost_usd": 0.0})
     key = CallKey("r1.critique.b", "y")
@@ -149,7 +149,7 @@ def test_the_budget_that_a_debate_had_is_known_by_time() -> None:
 
 async def test_without_a_budget_nothing_is_stored(records: Repository) -> None:
     ledger = await open_ledger(records, begin(records), AdversarialSettings(), NEW)
-    assert (ledger.spent, ledger.keep) == (NOTHING, None)
+    assert (ledger.spent, ledger.save) == (NOTHING, None)
 
 
 def test_a_new_budget_must_be_larger_than_what_is_spent(records: Repository) -> None:

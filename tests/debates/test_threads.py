@@ -14,7 +14,7 @@ from contend.debates.run import open_repository
 from contend.debates.threads import ThreadRunner, ending_of
 from contend.graph.checkpoints.saver import checkpointer
 from contend.graph.errors import BUDGET, BadInput, ModelFailed
-from contend.graph.runners import run_by
+from contend.graph.runners import set_runner
 from contend.graph.settings import AdversarialSettings, DebateSettings
 from contend.graph.state import DebateState
 from contend.service.runs import Runs
@@ -32,13 +32,13 @@ async def saver() -> AsyncIterator[BaseCheckpointSaver[str]]:
 @pytest.fixture(autouse=True)
 def no_runner() -> Iterator[None]:
     yield
-    run_by(None)
+    set_runner(None)
 
 
 @pytest.fixture
 async def records() -> AsyncIterator[Repository]:
     opened = open_repository()
-    run_by(ThreadRunner(lambda: opened, SERVER))
+    set_runner(ThreadRunner(lambda: opened, SERVER))
     yield opened
     opened.close()
 
@@ -79,7 +79,7 @@ async def test_a_thread_of_an_earlier_release_runs_with_the_settings_of_its_reco
     about = settings.model_dump(mode="json")
     asked: DebateState = {"question": "Why?", "seats": settings.build_seats()}
     records.start(THREAD, "adversarial", asked, about, demonstration=False)
-    run_by(ThreadRunner(lambda: records, SERVER))
+    set_runner(ThreadRunner(lambda: records, SERVER))
     go_on: Any = {"saver": saver, "settings": AdversarialSettings()}
     played = await play(full_cast(), Command(resume=""), **go_on)
     assert records.find(THREAD).status == "paused"
@@ -93,7 +93,7 @@ async def begin_as_before(
     saver: Any, monkeypatch: pytest.MonkeyPatch, settings: DebateSettings
 ) -> None:
     """Begin a thread as releases 0.1 and 0.2 did, which stored no settings in the state."""
-    run_by(None)
+    set_runner(None)
     with monkeypatch.context() as patched:
         patched.setattr("contend.nodes.retrieve._settings", lambda *_: {})
         played = await play(full_cast(), saver=saver, settings=settings)

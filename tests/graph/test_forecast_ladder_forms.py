@@ -9,7 +9,7 @@ import pytest
 
 from contend.graph.forecast_contract.result import Gap
 from contend.graph.forecast_contract.terms import ROLES
-from contend.nodes.forecast.calls import Filled, fill_once
+from contend.nodes.forecast.calls import FilledForm, fill_once
 from contend.nodes.forecast.schedule import Deadline
 from tests.graph.test_forecast_ladder import QUICK, asks, failing, gaps, result_of
 from tests.support.forecasting import (
@@ -262,8 +262,8 @@ class TestTime:
     ) -> None:
         over = Deadline(at=asyncio.get_running_loop().time() - 1, due=1, in_all=120)
 
-        async def too_late(*given: Any) -> Filled:
-            filled: Filled = await fill_once(*given[:-1], over)  # type: ignore[call-arg]
+        async def too_late(*given: Any) -> FilledForm:
+            filled: FilledForm = await fill_once(*given[:-1], over)  # type: ignore[call-arg]
             return filled
 
         monkeypatch.setattr("contend.nodes.forecast.argue.fill_once", too_late)

@@ -125,9 +125,9 @@ def test_they_share_a_model() -> None:
     settings = ForecastSettings.model_validate(CONFIG | {"own_role_model": "openai:m"})
     engineer = settings.build_seats()[4]
     assert (engineer.id, engineer.name, engineer.model) == ("engineer", "Engineer", "openai:m")
-    assert settings.is_named(engineer)
-    assert settings.how_to_name(engineer) == "--set own_role_model=PROVIDER:NAME"
-    assert ForecastSettings.of_one_model("openai:all")["own_role_model"] == "openai:all"
+    assert settings.has_chosen_model(engineer)
+    assert settings.model_option(engineer) == "--set own_role_model=PROVIDER:NAME"
+    assert ForecastSettings.settings_for_model("openai:all")["own_role_model"] == "openai:all"
     assert settings.with_models({"engineer": "openai:other"}).own_role_model == "openai:other"
 
 

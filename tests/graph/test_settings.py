@@ -13,7 +13,7 @@ from contend.graph.settings import (
     ForumSettings,
     RefineSettings,
     SeatChoice,
-    held_twice,
+    first_duplicate_position,
 )
 from tests.support.scripted import refine_settings
 
@@ -53,12 +53,12 @@ def test_the_default_table() -> None:
 class TestNaming:
     def test_by_default_nobody_is_named(self, schema: type[DebateSettings]) -> None:
         settings = schema()
-        assert not any(settings.is_named(seat) for seat in settings.build_seats())
+        assert not any(settings.has_chosen_model(seat) for seat in settings.build_seats())
 
     def test_one_model_names_them_all(self, schema: type[DebateSettings]) -> None:
-        settings = schema.model_validate(schema.of_one_model("openai:one"))
+        settings = schema.model_validate(schema.settings_for_model("openai:one"))
         assert {seat.model for seat in settings.build_seats()} == {"openai:one"}
-        assert all(settings.is_named(seat) for seat in settings.build_seats())
+        assert all(settings.has_chosen_model(seat) for seat in settings.build_seats())
 
     def test_chosen_models_are_kept_and_named_in_what_is_stored(
         self, schema: type[DebateSettings]
@@ -67,14 +67,18 @@ class TestNaming:
         stored = schema().with_models(chosen).model_dump(mode="json")
         again = schema.model_validate(stored)
         assert {seat.id: seat.model for seat in again.build_seats()} == chosen
-        assert all(again.is_named(seat) for seat in again.build_seats())
+        assert all(again.has_chosen_model(seat) for seat in again.build_seats())
 
 
 def test_seats_and_judge_are_named_apart() -> None:
     settings = RefineSettings(seats=seats("Ann", "Ben"))
-    assert [settings.is_named(seat) for seat in settings.build_seats()] == [True, True, False]
+    assert [settings.has_chosen_model(seat) for seat in settings.build_seats()] == [
+        True,
+        True,
+        False,
+    ]
     settings = RefineSettings(judge_model="ollama:m")
-    assert [settings.is_named(seat) for seat in settings.build_seats()] == [
+    assert [settings.has_chosen_model(seat) for seat in settings.build_seats()] == [
         False,
         False,
         False,
@@ -84,10 +88,10 @@ def test_seats_and_judge_are_named_apart() -> None:
 
 def test_how_a_seat_is_named() -> None:
     ann, *_, judge = refine_settings().build_seats()
-    assert refine_settings().how_to_name(ann) == "--seat 'Ann=PROVIDER:NAME'"
-    assert refine_settings().how_to_name(judge) == "--set judge_model=PROVIDER:NAME"
+    assert refine_settings().model_option(ann) == "--seat 'Ann=PROVIDER:NAME'"
+    assert refine_settings().model_option(judge) == "--set judge_model=PROVIDER:NAME"
     proposer = AdversarialSettings().build_seats()[0]
-    assert AdversarialSettings().how_to_name(proposer) == "--set proposer_model=PROVIDER:NAME"
+    assert AdversarialSettings().model_option(proposer) == "--set proposer_model=PROVIDER:NAME"
 
 
 @pytest.mark.parametrize("count", [0, 1, 9])
@@ -131,8 +135,8 @@ def test_no_setting_is_without_end(protocol: str, number: float) -> None:
 
 
 def test_positions_that_read_differently_are_not_the_same() -> None:
-    assert held_twice(["Use 10²", "Use 102"]) is None
-    assert held_twice(["It does.", " it  does"]) == "It does."
+    assert first_duplicate_position(["Use 10²", "Use 102"]) is None
+    assert first_duplicate_position(["It does.", " it  does"]) == "It does."
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from contend.models.prices import Price
 from contend.models.providers import embedded
 from contend.models.providers.connections import PooledTransport
 from contend.models.providers.weights import SMALLEST
-from contend.models.retries import Listener, Trouble
+from contend.models.retries import FailedAttempt, Listener
 
 OPENAI, OPENROUTER, OLLAMA = "openai:m1", "openrouter:a/m1", "ollama:m1"
 EMBEDDED = "embedded:qwen2.5-coder-1.5b-instruct-q4_k_m"
@@ -102,14 +102,14 @@ def wire(monkeypatch: pytest.MonkeyPatch) -> Wire:
     return wire
 
 
-async def ask(model: str, troubles: list[Trouble], **changes: Any) -> str:
+async def ask(model: str, troubles: list[FailedAttempt], **changes: Any) -> str:
     return (await answer(model, troubles, **changes)).text
 
 
-async def answer(model: str, troubles: list[Trouble], **changes: Any) -> Reply:
+async def answer(model: str, troubles: list[FailedAttempt], **changes: Any) -> Reply:
     seat = Seat(id="proposer", name="Proposer", role="proposer", model=model, temperature=0.7)
     settings = AdversarialSettings.model_validate({"idle_timeout": 6} | changes)
-    listener = Listener(trouble=troubles.append)
+    listener = Listener(on_failed_attempt=troubles.append)
     return (await ask_model(seat, [HumanMessage("Why?")], settings, listener)).result
 
 
@@ -119,7 +119,7 @@ every_shape = pytest.mark.parametrize("model", [OPENAI, OPENROUTER, OLLAMA, EMBE
 @every_shape
 @pytest.mark.looptime
 async def test_the_idle_timeout_begins_with_the_first_token(wire: Wire, model: str) -> None:
-    wire.steps, troubles = steps(model, [9.0], [5.0]), list[Trouble]()
+    wire.steps, troubles = steps(model, [9.0], [5.0]), list[FailedAttempt]()
     assert await ask(model, troubles) == "one two"
     assert (wire.requests, troubles) == (1, [])
 
@@ -127,7 +127,7 @@ async def test_the_idle_timeout_begins_with_the_first_token(wire: Wire, model: s
 @every_shape
 @pytest.mark.looptime
 async def test_silence_after_the_first_token_is_a_stall(wire: Wire, model: str) -> None:
-    wire.steps, troubles = steps(model, [], [7.0]), list[Trouble]()
+    wire.steps, troubles = steps(model, [], [7.0]), list[FailedAttempt]()
     with pytest.raises(ModelFailed, match=r"no token for 6 s \(setting idle_timeout\)"):
         await ask(model, troubles, max_retries=1)
     assert [each.failure.kind for each in troubles] == ["idle", "idle"]
@@ -136,7 +136,7 @@ async def test_silence_after_the_first_token_is_a_stall(wire: Wire, model: str) 
 @pytest.mark.parametrize("model", [OPENAI, OPENROUTER, OLLAMA])
 @pytest.mark.looptime
 async def test_a_late_first_token_is_not_asked_for_again(wire: Wire, model: str) -> None:
-    wire.steps, troubles = steps(model, [301.0], []), list[Trouble]()
+    wire.steps, troubles = steps(model, [301.0], []), list[FailedAttempt]()
     with pytest.raises(ModelFailed, match="raise the setting first_token_timeout") as failed:
         await ask(model, troubles)
     assert failed.value.kind == "first_token"
@@ -179,7 +179,7 @@ PINGS: dict[str, list[Step]] = {
 @every_shape
 @pytest.mark.looptime
 async def test_keep_alives_are_activity(wire: Wire, model: str) -> None:
-    wire.steps, troubles = steps(model, [], PINGS[model]), list[Trouble]()
+    wire.steps, troubles = steps(model, [], PINGS[model]), list[FailedAttempt]()
     assert await ask(model, troubles, idle_timeout=6) == "one two"
     assert (wire.requests, troubles) == (1, [])
 

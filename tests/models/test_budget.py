@@ -174,10 +174,10 @@ async def test_a_call_that_waits_for_room_can_be_paused() -> None:
 async def test_what_may_be_spent_is_stored_before_the_call_and_what_was_after_it() -> None:
     stored: list[tuple[str, Amount]] = []
 
-    async def keep(entry: str, amount: Amount) -> None:
+    async def save(entry: str, amount: Amount) -> None:
         stored.append((entry, amount))
 
-    await spend(Ledger(keep=keep), used(700, 300))
+    await spend(Ledger(save=save), used(700, 300))
     assert [amount.tokens for _, amount in stored] == [5_000, 1_000]
     assert len({entry for entry, _ in stored}) == 1
 

@@ -16,11 +16,11 @@ from contend.graph.settings import AdversarialSettings
 from contend.graph.values import Seat
 from contend.models import retries
 from contend.models.answers import Reply as Accepted
-from contend.models.calls import Aids, Extracted, ask_model, extract
+from contend.models.calls import CallTools, Extracted, ask_model, extract
 from contend.models.limits import ProviderLimits, limits_of
 from contend.models.providers.registry import _registered, parse_spec, provider_of
 from contend.models.replies.rating import RatingBlock
-from contend.models.retries import Answered, Listener, Trouble
+from contend.models.retries import Answered, FailedAttempt, Listener
 from contend.models.tools import calls_in, open_tools
 from tests.support import model_server
 from tests.support.model_server import (
@@ -47,13 +47,13 @@ class Ear:
     """A listener that remembers, and that can ask for a pause."""
 
     pieces: list[str] = field(default_factory=list)
-    troubles: list[Trouble] = field(default_factory=list)
+    troubles: list[FailedAttempt] = field(default_factory=list)
     pause: bool = False
 
     def listener(self) -> Listener:
         return Listener(
             text=lambda piece, _: self.pieces.append(piece),
-            trouble=self.troubles.append,
+            on_failed_attempt=self.troubles.append,
             pause_requested=lambda: self.pause,
         )
 
@@ -244,7 +244,7 @@ async def test_an_answer_cut_by_length_is_asked_for_shorter(
     assert third.user == "Why?", "the nudge answers a length cut, not any failure"
 
 
-LIMIT = Aids(limit=300)
+LIMIT = CallTools(limit=300)
 
 
 def ceilings(server: ModelServer) -> list[int | None]:
@@ -536,11 +536,11 @@ async def test_a_pause_during_backoff_makes_no_further_call(
     monkeypatch.setattr(retries, "_backoff", lambda *_: seconds)
     server.script = always(Reply(status=500))
 
-    def on_trouble(trouble: Trouble) -> None:
+    def on_trouble(trouble: FailedAttempt) -> None:
         asyncio.get_running_loop().call_later(0.05 if seconds else 0, setattr, ear, "pause", True)
         ear.pause = not seconds
 
-    listener = Listener(trouble=on_trouble, pause_requested=lambda: ear.pause)
+    listener = Listener(on_failed_attempt=on_trouble, pause_requested=lambda: ear.pause)
     with pytest.raises(Paused):
         await ask_model(seat(OPENAI), list(MESSAGES), settings(), listener)
     assert len(server.calls) == 1
@@ -665,9 +665,9 @@ TOOLS = tuple(open_tools(("calculate", "search_documents"), no_search))
 SUM = ("calculate", {"expression": "6 * 7"})
 
 
-async def asked_with(model: str, ear: Ear, aids: Aids, **changes: Any) -> Accepted:
+async def asked_with(model: str, ear: Ear, tools: CallTools, **changes: Any) -> Accepted:
     listener = ear.listener()
-    answered = await ask_model(seat(model), list(MESSAGES), settings(**changes), listener, aids)
+    answered = await ask_model(seat(model), list(MESSAGES), settings(**changes), listener, tools)
     return answered.result
 
 
@@ -676,7 +676,7 @@ async def test_tools_are_offered_and_called_while_the_text_streams(
     server: ModelServer, ear: Ear, model: str
 ) -> None:
     server.script = always(Reply("Let me see.", tool_calls=[SUM, SUM], usage=(11, 7)))
-    reply = await asked_with(model, ear, Aids(TOOLS))
+    reply = await asked_with(model, ear, CallTools(TOOLS))
     assert server.calls[0].request.tools == ["calculate", "search_documents"]
     assert reply.text == "".join(ear.pieces) == "Let me see."
     assert reply.message is not None
@@ -690,7 +690,7 @@ async def test_a_call_needs_no_words_and_can_be_answered(
     server: ModelServer, ear: Ear, model: str
 ) -> None:
     server.script = sequence([Reply(tool_calls=[SUM]), "It is 42."])
-    asking = (await asked_with(model, ear, Aids(TOOLS))).message
+    asking = (await asked_with(model, ear, CallTools(TOOLS))).message
     assert asking is not None
     (call,) = calls_in(asking)
     told = ToolMessage("42", tool_call_id=str(call["id"]))
@@ -707,7 +707,7 @@ async def test_one_that_must_answer_is_offered_no_tools(
     server: ModelServer, ear: Ear, model: str
 ) -> None:
     server.script = sequence([Reply(tool_calls=[SUM]), ANSWER])
-    reply = await asked_with(model, ear, Aids(TOOLS, spent=True))
+    reply = await asked_with(model, ear, CallTools(TOOLS, spent=True))
     assert (reply.text, reply.message) == (ANSWER, None)
     assert [call.request.tools for call in server.calls] == [[], []]
     assert ear.heard == [("retried", "empty")]
@@ -719,7 +719,7 @@ async def test_a_provider_that_wants_the_tools_with_their_history_gets_them(
     demanding = replace(provider_of(parse_spec(OPENAI)), history_needs_tools=True)
     monkeypatch.setitem(_registered, "openai", demanding)
     server.script = sequence([Reply("Once more!", tool_calls=[SUM]), ANSWER])
-    reply = await asked_with(OPENAI, ear, Aids(TOOLS, spent=True))
+    reply = await asked_with(OPENAI, ear, CallTools(TOOLS, spent=True))
     assert (reply.text, reply.message) == (ANSWER, None)
     assert len(server.calls[0].request.tools) == 2
     assert "called for a tool instead of answering" in ear.troubles[0].failure.why
@@ -729,7 +729,7 @@ async def test_arguments_that_are_no_json_come_back_as_they_are(
     server: ModelServer, ear: Ear
 ) -> None:
     server.script = always(Reply(tool_calls=[("calculate", "6 * 7")]))
-    reply = await asked_with(OPENAI, ear, Aids(TOOLS))
+    reply = await asked_with(OPENAI, ear, CallTools(TOOLS))
     (call,) = calls_in(reply.message)
     assert (call["name"], call["args"]) == ("calculate", "6 * 7")
     assert call["id"]
@@ -738,7 +738,7 @@ async def test_arguments_that_are_no_json_come_back_as_they_are(
 @both
 async def test_calls_cut_by_length_do_not_count(server: ModelServer, ear: Ear, model: str) -> None:
     server.script = sequence([Reply(tool_calls=[SUM], finish="length"), ANSWER])
-    assert (await asked_with(model, ear, Aids(TOOLS))).text == ANSWER
+    assert (await asked_with(model, ear, CallTools(TOOLS))).text == ANSWER
     assert ear.heard == [("retried", "length")]
 
 
@@ -750,7 +750,7 @@ async def test_what_a_call_says_is_fit_to_be_kept(server: ModelServer, ear: Ear)
         "in": [{"\x00": "\x00"}],
     }
     server.script = always(Reply("a\ud800", tool_calls=[("calculate", odd)]))
-    reply = await asked_with(OPENAI, ear, Aids(TOOLS))
+    reply = await asked_with(OPENAI, ear, CallTools(TOOLS))
     assert reply.message is not None
     (call,) = reply.message.tool_calls
     kept = {"expression": "1", "big": str(10**30), "odd": "nan", "in": [{"": ""}]}
@@ -769,12 +769,14 @@ async def test_calls_without_an_id_get_one(
 
     monkeypatch.setattr(model_server._OpenAIWire, "_tool_calls", nameless)
     server.script = always(Reply(tool_calls=[SUM, SUM]))
-    reply = await asked_with(OPENAI, ear, Aids(TOOLS))
+    reply = await asked_with(OPENAI, ear, CallTools(TOOLS))
     assert [each["id"] for each in calls_in(reply.message)] == ["call_1", "call_2"]
 
 
 async def test_the_calls_of_a_speech_share_the_time_of_one(server: ModelServer, ear: Ear) -> None:
     server.script = always(Reply("word " * 500, chunk_delay=0.02))
     with pytest.raises(ModelFailed, match="no complete answer within 60 s"):
-        await asked_with(OPENAI, ear, Aids(TOOLS, seconds=59.8), total_timeout=60, max_retries=0)
+        await asked_with(
+            OPENAI, ear, CallTools(TOOLS, seconds=59.8), total_timeout=60, max_retries=0
+        )
     assert ear.heard == [("failed", "total")]

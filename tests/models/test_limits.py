@@ -81,7 +81,7 @@ async def test_what_a_provider_takes_is_learned_from_its_refusals() -> None:
     provider, limits = Provider(takes=20), ProviderLimits()
     seconds = await run(provider, limits, debates=40, calls=10)
     assert len(provider.order) == 400
-    assert 20 <= limits.most <= 22
+    assert 20 <= limits.max_parallel <= 22
     assert seconds <= 1.2 * 400 / 20
     assert provider.refusals < 40
 
@@ -97,7 +97,7 @@ async def test_the_requests_of_a_minute_are_learned_from_headers(per_minute: int
     assert ideal <= seconds <= 1.2 * ideal
     # Nobody knew at first; afterwards no call is sent in vain, and the calls at once stay free.
     assert provider.refusals <= max(0, 40 - per_minute)
-    assert limits.most == inf
+    assert limits.max_parallel == inf
 
 
 @pytest.mark.looptime
@@ -196,7 +196,7 @@ async def test_nobody_calls_before_a_retry_after_is_over() -> None:
 @pytest.mark.looptime
 @pytest.mark.parametrize("pause", [lambda: True, lambda: False])
 async def test_who_stops_waiting_leaves_no_place_behind(pause: Callable[[], bool]) -> None:
-    limits = ProviderLimits(most=1)
+    limits = ProviderLimits(max_parallel=1)
 
     async def wait() -> None:
         async with limits.slot("b", ANY, pause):

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from contend.models.providers import watch
+from contend.models.providers import response_hooks
 from tests.support.scripted import Played, Sent, full_cast, play
 
 DEBATES = 40
@@ -31,7 +31,7 @@ class Provider:
 
     async def answer(self, _: Sent) -> None:
         headers = self._count()
-        on_headers = watch._on_headers.get()
+        on_headers = response_hooks._on_headers.get()
         assert on_headers is not None
         on_headers(headers)
         if self.in_flight >= self.at_once or self.counted > self.per_minute:

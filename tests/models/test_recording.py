@@ -16,14 +16,16 @@ from contend.models.recording import (
     CallRequest,
     Received,
     RecordedCall,
-    Tape,
-    on_tape,
-    using_tape,
+    Recording,
+    replay_or_record,
+    using_recording,
 )
-from contend.models.retries import Answered, Listener, Trouble
+from contend.models.retries import Answered, FailedAttempt, Listener
 
 REPLY = TypeAdapter(Reply)
-TROUBLE = Trouble("retried", "openai:m", Failure("overloaded", "try later"), Usage(input_tokens=3))
+TROUBLE = FailedAttempt(
+    "retried", "openai:m", Failure("overloaded", "try later"), Usage(input_tokens=3)
+)
 
 
 def _request(text: str = "Ask abcdef.") -> CallRequest:
@@ -45,7 +47,7 @@ class Ear:
 
 async def _speak(listener: Listener) -> Answered[Reply]:
     listener.text("Wrong", "openai:m")
-    listener.trouble(TROUBLE)
+    listener.on_failed_attempt(TROUBLE)
     listener.text("Tag: abc", "openai:m")
     listener.text("def.", "openai:other")
     return Answered(Reply("Tag: abcdef.", usage=Usage(output_tokens=5)), "openai:m", fell_back=True)
@@ -62,9 +64,9 @@ async def _record(call: Any, ear: Ear) -> tuple[dict[CallKey, RecordedCall], Any
         # As the database stores it.
         kept[key] = RecordedCall.model_validate_json(recorded.model_dump_json())
 
-    with using_tape(Tape(keep=keep)):
+    with using_recording(Recording(keep=keep)):
         try:
-            return kept, await on_tape(_request(), ear.listener, REPLY, call)
+            return kept, await replay_or_record(_request(), ear.listener, REPLY, call)
         except ModelFailed as failed:
             return kept, failed
 
@@ -76,8 +78,8 @@ async def _must_not_be_called(_: Listener) -> Answered[Reply]:
 async def test_a_recorded_call_is_answered_as_it_was() -> None:
     live, again = Ear("abcdef"), Ear("abcdef")
     kept, answered = await _record(_speak, live)
-    with using_tape(Tape(kept, is_complete=True)):
-        played = await on_tape(_request(), again.listener, REPLY, _must_not_be_called)
+    with using_recording(Recording(kept, is_complete=True)):
+        played = await replay_or_record(_request(), again.listener, REPLY, _must_not_be_called)
     assert played == answered
     assert again.received == live.received == ["Wrong", TROUBLE, "Tag: abc", "def."]
 
@@ -86,26 +88,28 @@ async def test_another_debate_hears_its_own_marks() -> None:
     kept, _ = await _record(_speak, Ear("abcdef"))
     assert "abcdef" not in "".join(each.model_dump_json() for each in kept.values())
     other = Ear("123456")
-    with using_tape(Tape(kept, is_complete=True)):
-        played = await on_tape(_request("Ask 123456."), other.listener, REPLY, _must_not_be_called)
+    with using_recording(Recording(kept, is_complete=True)):
+        played = await replay_or_record(
+            _request("Ask 123456."), other.listener, REPLY, _must_not_be_called
+        )
     assert played.result.text == "Tag: 123456."
     assert other.received == ["Wrong", TROUBLE, "Tag: 123", "456."]
 
 
 async def test_a_failure_is_played_as_a_failure() -> None:
     kept, failed = await _record(_fail, Ear(""))
-    with using_tape(Tape(kept, is_complete=True)), pytest.raises(ModelFailed) as raised:
-        await on_tape(_request(), Ear("").listener, REPLY, _must_not_be_called)
+    with using_recording(Recording(kept, is_complete=True)), pytest.raises(ModelFailed) as raised:
+        await replay_or_record(_request(), Ear("").listener, REPLY, _must_not_be_called)
     assert vars(raised.value) == vars(failed)
 
 
 async def test_a_call_that_is_not_recorded_is_refused_or_made() -> None:
     kept, _ = await _record(_speak, Ear("abcdef"))
     other = _request("Ask something else.")
-    with using_tape(Tape(kept, is_complete=True)), pytest.raises(NotRecorded, match="r1"):
-        await on_tape(other, Ear("abcdef").listener, REPLY, _must_not_be_called)
-    with using_tape(Tape(kept)):
-        made = await on_tape(other, Ear("abcdef").listener, REPLY, _speak)
+    with using_recording(Recording(kept, is_complete=True)), pytest.raises(NotRecorded, match="r1"):
+        await replay_or_record(other, Ear("abcdef").listener, REPLY, _must_not_be_called)
+    with using_recording(Recording(kept)):
+        made = await replay_or_record(other, Ear("abcdef").listener, REPLY, _speak)
     assert made.result.text == "Tag: abcdef."
 
 
@@ -120,30 +124,30 @@ async def test_the_same_question_asked_twice_has_two_answers() -> None:
     async def keep(key: CallKey, recorded: RecordedCall) -> None:
         kept[key] = recorded
 
-    with using_tape(Tape(keep=keep)):
+    with using_recording(Recording(keep=keep)):
         for _ in range(2):
-            await on_tape(_request(), Ear("").listener, REPLY, count)
-    with using_tape(Tape(kept, is_complete=True)):
+            await replay_or_record(_request(), Ear("").listener, REPLY, count)
+    with using_recording(Recording(kept, is_complete=True)):
         played = [
-            await on_tape(_request(), Ear("").listener, REPLY, _must_not_be_called)
+            await replay_or_record(_request(), Ear("").listener, REPLY, _must_not_be_called)
             for _ in range(2)
         ]
     assert [each.result.text for each in played] == ["1", "2"]
 
 
 @pytest.mark.looptime
-async def test_a_tape_keeps_the_time() -> None:
+async def test_a_recording_keeps_the_time() -> None:
     received = [Received(at=2, text="Slow", model="m"), Received(at=6, text=" words", model="m")]
     answer = {"model": "m", "fell_back": False, "result": {"text": "Slow words"}}
     call = RecordedCall(
         model="openai:m", parameters={}, received=received, seconds=10, answer=answer
     )
-    tape = Tape(speed=2)
+    recording = Recording(speed=2)
     request, ear = _request(), Ear("")
-    tape.known = {Tape().key_of(request, ear.listener): call}
+    recording.known = {Recording().key_of(request, ear.listener): call}
     loop, began = asyncio.get_running_loop(), asyncio.get_running_loop().time()
     times: list[float] = []
     listener = Listener(lambda *_: times.append(loop.time() - began), asked="r1", marks=("",))
-    with using_tape(tape):
-        await on_tape(request, listener, REPLY, _must_not_be_called)
+    with using_recording(recording):
+        await replay_or_record(request, listener, REPLY, _must_not_be_called)
     assert [*times, loop.time() - began] == pytest.approx([1, 3, 5])

@@ -15,9 +15,9 @@ from contend.retrieval.templates import (
     accept_candidate,
     add_template,
     add_templates,
-    advice,
     fingerprint,
     keep_candidate,
+    lint_template,
     load_candidates,
     load_library,
     parse_template,
@@ -67,7 +67,7 @@ def template(text: str = GOOD, **changes: object) -> Template:
 
 @pytest.mark.parametrize("shipped", shipped_templates(), ids=lambda each: each.id)
 def test_a_shipped_template_is_well_made(shipped: Template) -> None:
-    assert advice(shipped) == []
+    assert lint_template(shipped) == []
     assert len(shipped.title) <= 60
     assert not shipped.title.endswith(".")
     assert 6 <= len(shipped.use_when) <= 12
@@ -291,12 +291,12 @@ def test_no_candidate_is_accepted_that_is_not_there(home: Path) -> None:
         accept_candidate("../secret", home)
 
 
-# --- advice ---
+# --- lint ---
 
 
 def test_advice_names_what_is_missing() -> None:
     poor = template(body="## Steps\n1. One.\n\n## Errors\n- Some.", use_when=("Once.",))
-    said = " | ".join(advice(poor))
+    said = " | ".join(lint_template(poor))
     assert "exactly the headings '## Steps', '## Checks', '## Typical errors'" in said
     assert "'Steps' has 1 of at least 3 items" in said
     assert "'Checks' has 0 of at least 2 items" in said

@@ -19,13 +19,13 @@ __all__ = ["held", "models"]
 
 async def test_one_client_cannot_take_every_place() -> None:
     runs = Runs(ServiceOptions(max_running=3, max_running_per_client=2))
-    with runs.one_more("ann"), runs.one_more("ann"):
+    with runs.reserve_slot("ann"), runs.reserve_slot("ann"):
         with pytest.raises(Refused, match="You have 2 debates running") as refused:
-            runs.one_more("ann").__enter__()
+            runs.reserve_slot("ann").__enter__()
         assert refused.value.code == 429
-        with runs.one_more("ben"), pytest.raises(Refused, match="3 debates may run at once"):
-            runs.one_more("cleo").__enter__()
-    with runs.one_more("ann"):
+        with runs.reserve_slot("ben"), pytest.raises(Refused, match="3 debates may run at once"):
+            runs.reserve_slot("cleo").__enter__()
+    with runs.reserve_slot("ann"):
         pass
 
 
@@ -47,7 +47,7 @@ async def test_a_request_takes_no_place_while_its_body_is_read() -> None:
     request = sent(BEGINNING, BEGINNING, reading=is_reading, every=3600)
     starting = asyncio.create_task(start_debate(runs, request))
     await is_reading.wait()
-    with runs.one_more("other"):
+    with runs.reserve_slot("other"):
         pass
     starting.cancel()
     await asyncio.gather(starting, return_exceptions=True)

@@ -533,15 +533,15 @@ class TestWhatIsOwed:
 
     async def test_no_more_than_may_run_at_once(self) -> None:
         many = [unfinished(str(number)) for number in range(3)]
-        assert len(Runs(ServiceOptions(max_running=2))._due(many)) == 2
+        assert len(Runs(ServiceOptions(max_running=2))._debates_to_resume(many)) == 2
 
     async def test_the_machine_that_ran_it_last_goes_first(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         runs, theirs = Runs(ServiceOptions()), unfinished("a", elsewhere=True)
-        assert runs._due([theirs]) == []
+        assert runs._debates_to_resume([theirs]) == []
         monkeypatch.setattr("contend.service.runs._HEAD_START", 0)
-        assert runs._due([theirs]) == [theirs.debate]
+        assert runs._debates_to_resume([theirs]) == [theirs.debate]
 
 
 def test_a_service_has_nobody_to_pause_for() -> None:

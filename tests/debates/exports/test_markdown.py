@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from contend.debates.exports.markdown import to_markdown
-from contend.debates.exports.wording import known_as
+from contend.debates.exports.wording import label_notice
 from contend.debates.record import StoredDebate
 from contend.graph.readings import Assessment, Point
 from contend.graph.settings import AdversarialSettings, ForumSettings
@@ -189,8 +189,8 @@ def test_what_seats_know_each_other_as() -> None:
     seats = [{"name": name, "model": f"openai:{name}"} for name in ("Ann", "Ben")]
     named = ForumSettings(seats=seats, judge_model="openai:judge")
     hidden = ForumSettings(seats=seats, judge_model="openai:judge", anonymous=True)
-    assert known_as(named, named.build_seats()) == []
-    assert known_as(hidden, hidden.build_seats()) == [
+    assert label_notice(named, named.build_seats()) == []
+    assert label_notice(hidden, hidden.build_seats()) == [
         "The models know each other only by label: Ann is Debater 1, Ben is Debater 2."
     ]
 

@@ -97,7 +97,7 @@ async def test_a_server_that_refuses_us_is_told_with_its_reason(
     change: tuple[str, str], why: str, postgres: PostgresServer
 ) -> None:
     where = read_address(postgres.url().replace(*change))
-    with pytest.raises(DatabaseUnavailable) as refused, where.answering():
+    with pytest.raises(DatabaseUnavailable) as refused, where.outages_reported():
         await psycopg.AsyncConnection.connect(where.conninfo)
     assert why in str(refused.value)
     assert f"on 127.0.0.1:{postgres.port} cannot be used" in str(refused.value)
@@ -108,7 +108,7 @@ async def test_a_server_that_refuses_us_is_told_with_its_reason(
 async def test_a_broken_statement_is_no_outage(postgres_url: str) -> None:
     where = read_address(postgres_url)
     async with await psycopg.AsyncConnection.connect(where.conninfo) as connection:
-        with pytest.raises(psycopg.ProgrammingError), where.answering():
+        with pytest.raises(psycopg.ProgrammingError), where.outages_reported():
             await connection.execute("SELECT nonsense")
 
 

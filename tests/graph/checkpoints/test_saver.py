@@ -5,11 +5,11 @@ import sys
 
 _LISTED = """
 from contend.graph.checkpoints import saver
-from contend.graph.values import names_of_values
-before = set(names_of_values())
+from contend.graph.values import storable_types
+before = set(storable_types())
 import contend.graph.adversarial, contend.graph.forecast, contend.graph.forum
 import contend.graph.moderated, contend.graph.refine, contend.debates.run
-print(sorted(set(names_of_values()) - before))
+print(sorted(set(storable_types()) - before))
 """
 
 

@@ -28,7 +28,7 @@ def test_a_locked_file_is_an_outage(file: SqliteFile) -> None:
         with (
             closing(sqlite3.connect(file.path, timeout=0)) as other,
             pytest.raises(DatabaseUnavailable, match="another program keeps it locked"),
-            file.answering(),
+            file.outages_reported(),
         ):
             other.execute("CREATE TABLE more (x)")
 
@@ -37,7 +37,7 @@ def test_a_full_disk_is_an_outage_and_says_so(file: SqliteFile) -> None:
     with closing(sqlite3.connect(file.path)) as opened:
         opened.execute("CREATE TABLE some (x)")
         opened.execute("PRAGMA max_page_count=1")
-        with pytest.raises(DatabaseUnavailable) as full, file.answering():
+        with pytest.raises(DatabaseUnavailable) as full, file.outages_reported():
             opened.execute("INSERT INTO some VALUES (zeroblob(100000))")
     expected = f"The database {file.path} cannot be used: the disk is full; free some space"
     assert str(full.value) == expected
@@ -49,14 +49,14 @@ def test_a_full_disk_is_an_outage_and_says_so(file: SqliteFile) -> None:
 def test_extended_error_codes_count_as_their_primary_ones(code: int, file: SqliteFile) -> None:
     error = sqlite3.OperationalError("trouble")
     error.sqlite_errorcode = code
-    assert isinstance(file.away(error), DatabaseUnavailable)
+    assert isinstance(file.as_outage(error), DatabaseUnavailable)
 
 
 def test_a_broken_statement_is_no_outage(file: SqliteFile) -> None:
     with (
         closing(sqlite3.connect(file.path)) as opened,
         pytest.raises(sqlite3.OperationalError, match="no such table"),
-        file.answering(),
+        file.outages_reported(),
     ):
         opened.execute("SELECT * FROM missing")
 
@@ -69,11 +69,11 @@ def test_the_same_file_has_one_queue(tmp_path: Path) -> None:
 @contextmanager
 def queued(file: SqliteFile, writers: Sequence[Callable[[], T]]) -> Iterator[list[Future[T]]]:
     """Let writers wait in this order; their turns come after the block."""
-    with ThreadPoolExecutor(len(writers)) as pool, file.turn():
+    with ThreadPoolExecutor(len(writers)) as pool, file.wait_in_queue():
         waiting = []
         for number, write in enumerate(writers):
             waiting.append(pool.submit(write))
-            while len(file._line) < number + 2:
+            while len(file._queue) < number + 2:
                 sleep(0)
         yield waiting
 
@@ -82,7 +82,7 @@ def test_writers_come_in_the_order_they_asked(file: SqliteFile) -> None:
     order = list[int]()
 
     def write(number: int) -> None:
-        with file.turn():
+        with file.wait_in_queue():
             order.append(number)
 
     with queued(file, [partial(write, number) for number in range(8)]):
@@ -91,9 +91,9 @@ def test_writers_come_in_the_order_they_asked(file: SqliteFile) -> None:
 
 
 def test_a_writer_that_fails_gives_its_place_to_the_next(file: SqliteFile) -> None:
-    with pytest.raises(ZeroDivisionError), file.turn():
+    with pytest.raises(ZeroDivisionError), file.wait_in_queue():
         raise ZeroDivisionError
-    with file.turn():
+    with file.wait_in_queue():
         pass
 
 
@@ -103,7 +103,7 @@ def test_writers_that_waited_while_the_file_was_locked_do_not_each_try_again(
     attempts = list[int]()
 
     def write() -> None:
-        with file.answering(), file.turn():
+        with file.outages_reported(), file.wait_in_queue():
             attempts.append(1)
 
     with closing(sqlite3.connect(file.path)) as holder:
@@ -111,7 +111,7 @@ def test_writers_that_waited_while_the_file_was_locked_do_not_each_try_again(
         with (
             pytest.raises(DatabaseUnavailable),
             closing(sqlite3.connect(file.path, timeout=0)) as other,
-            file.answering(),
+            file.outages_reported(),
             queued(file, [write] * 3) as waiting,
         ):
             other.execute("CREATE TABLE more (x)")

@@ -115,7 +115,7 @@ async def test_a_result_that_cannot_be_kept_pauses_the_debate(
 async def test_a_cancelled_write_is_made_and_leaves_the_file_unlocked() -> None:
     async with checkpointer() as saver:
         at = await saver.aput(CONFIG, empty_checkpoint(), {"step": 1}, {})
-        with opened_file(data_home() / "contend.db").turn():
+        with opened_file(data_home() / "contend.db").wait_in_queue():
             writing = asyncio.create_task(saver.aput_writes(at, PAID, "task", "path"))
             await asyncio.sleep(0)
             writing.cancel()

@@ -11,7 +11,7 @@ from contend.graph.protocols.adversarial import stop_rule
 from contend.graph.settings import AdversarialSettings
 from contend.models.replies.control import nonce, read_block, without_block
 from contend.models.replies.critique import CritiqueBlock, assessment_from_block
-from contend.models.replies.critique_words import READY_SIGNAL, assessment_from_words
+from contend.models.replies.critique_words import READY_SIGNAL, assessment_from_text
 from tests.support.scripted import THREAD
 
 TAG = nonce(THREAD, "r1.critique.skeptic")
@@ -185,7 +185,7 @@ joints = st.sampled_from(["\n", "\n\n", " "])
 def decided_ready(reply: str) -> bool:
     block = read_block(reply, TAG, CritiqueBlock)
     speech = without_block(reply, TAG)
-    found = assessment_from_block(block, speech, []) if block else assessment_from_words(speech, [])
+    found = assessment_from_block(block, speech, []) if block else assessment_from_text(speech, [])
     stop = stop_rule(found, 1, AdversarialSettings())
     return stop is not None
 

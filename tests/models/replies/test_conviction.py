@@ -7,7 +7,7 @@ from contend.models.replies.conviction import (
     ConvictionBlock,
     claim_from_block,
     claim_from_report,
-    claim_from_words,
+    claim_from_text,
     named_seat,
 )
 
@@ -44,7 +44,7 @@ KNOWN = {
     ],
 )
 def test_the_line_that_concedes(speech: str, convinced: bool | None) -> None:
-    claim = claim_from_words(speech)
+    claim = claim_from_text(speech)
     assert (claim.convinced if claim else None) == convinced
 
 

@@ -12,7 +12,7 @@ from contend.models.replies.critique import (
     assessment_from_block,
     assessment_from_report,
 )
-from contend.models.replies.critique_words import assessment_from_words
+from contend.models.replies.critique_words import assessment_from_text
 
 SIGNAL = "Ready for Synthesis ✅"
 KNOWN = [
@@ -225,7 +225,7 @@ def shown(assessment: Assessment | None) -> str:
 
 @pytest.mark.parametrize(("speech", "meaning"), READABLE)
 def test_what_a_critique_says(speech: str, meaning: str) -> None:
-    assessment = assessment_from_words(speech, KNOWN)
+    assessment = assessment_from_text(speech, KNOWN)
     assert shown(assessment) == meaning
     assert assessment is not None
     assert assessment.read_from == "words"
@@ -233,12 +233,12 @@ def test_what_a_critique_says(speech: str, meaning: str) -> None:
 
 @pytest.mark.parametrize("speech", UNREADABLE)
 def test_what_could_be_meant_either_way_is_left_unread(speech: str) -> None:
-    assert shown(assessment_from_words(speech, KNOWN)) == "?"
+    assert shown(assessment_from_text(speech, KNOWN)) == "?"
 
 
 @pytest.mark.parametrize("speech", UNREADABLE)
 def test_what_is_unread_stops_nothing(speech: str) -> None:
-    assert stop_rule(assessment_from_words(speech, KNOWN), 4, AdversarialSettings()) is None
+    assert stop_rule(assessment_from_text(speech, KNOWN), 4, AdversarialSettings()) is None
 
 
 @pytest.mark.parametrize(
@@ -255,7 +255,7 @@ def test_what_is_unread_stops_nothing(speech: str) -> None:
     ],
 )
 def test_whether_nothing_critical_is_left(speech: str, said: bool) -> None:
-    assessment = assessment_from_words(speech, KNOWN)
+    assessment = assessment_from_text(speech, KNOWN)
     assert assessment is not None
     assert assessment.none_critical is said
 
@@ -273,13 +273,13 @@ def test_whether_nothing_critical_is_left(speech: str, said: bool) -> None:
     ],
 )
 def test_a_point_is_kept_in_its_own_words(speech: str, text: str, note: str) -> None:
-    assessment = assessment_from_words(speech, KNOWN)
+    assessment = assessment_from_text(speech, KNOWN)
     assert assessment is not None
     assert [(point.text, point.note) for point in assessment.points] == [(text, note)]
 
 
 def test_known_points_keep_their_ids_and_new_ones_get_the_next() -> None:
-    assessment = assessment_from_words("S2 🟡 ❌ still\n🔴 No rollback.\n🟢 S9: a typo.", KNOWN)
+    assessment = assessment_from_text("S2 🟡 ❌ still\n🔴 No rollback.\n🟢 S9: a typo.", KNOWN)
     assert assessment is not None
     assert [point.id for point in assessment.points] == ["S2", "S3", "S4"]
 
@@ -315,7 +315,7 @@ def test_an_objection_repeated_without_its_id_is_the_old_one(text: str, point: s
 
 
 def test_an_objection_repeated_in_words_without_its_id_is_the_old_one() -> None:
-    assessment = assessment_from_words("🔴 The cost is guessed.\n🟡 Nobody is named.", KNOWN)
+    assessment = assessment_from_text("🔴 The cost is guessed.\n🟡 Nobody is named.", KNOWN)
     assert assessment is not None
     assert [p.id for p in assessment.points] == ["S1", "S3"]
 

@@ -8,7 +8,7 @@ from contend.models.replies.decision import (
     DecisionBlock,
     decision_from_block,
     decision_from_report,
-    decision_from_words,
+    decision_from_text,
 )
 
 
@@ -50,7 +50,7 @@ from contend.models.replies.decision import (
     ],
 )
 def test_the_line_that_decides(speech: str, decided: str | None) -> None:
-    read = decision_from_words(speech)
+    read = decision_from_text(speech)
     assert (read.decision if read else None) == decided
 
 
@@ -83,7 +83,7 @@ def test_a_blocks_word_may_be_written_in_any_case() -> None:
 @given(st.text(alphabet="abc STOPCNIUE\n.,>`", max_size=80))
 def test_words_in_the_middle_of_a_line_decide_nothing(noise: str) -> None:
     quoted = "\n".join(f"> {line}" for line in noise.splitlines())
-    assert decision_from_words(quoted) is None
+    assert decision_from_text(quoted) is None
 
 
 @pytest.mark.parametrize(
@@ -96,6 +96,6 @@ def test_words_in_the_middle_of_a_line_decide_nothing(noise: str) -> None:
     ],
 )  # fmt: skip
 def test_the_reasons_are_what_stands_behind_the_word(speech: str, why: str) -> None:
-    read = decision_from_words(speech)
+    read = decision_from_text(speech)
     assert read is not None
     assert read.reasoning == why

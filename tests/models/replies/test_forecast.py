@@ -17,17 +17,17 @@ from contend.models.replies.forecast import (
     ScoreBlock,
     VerdictBlock,
     argument_from_block,
-    argument_from_words,
+    argument_from_text,
     numbers_form,
     point_ids,
     precedents_from_form,
     score_from_block,
     score_from_form,
-    score_from_words,
+    score_from_text,
     scores_form,
     stated_from_form,
     verdict_from_block,
-    verdict_from_words,
+    verdict_from_text,
 )
 
 OUTCOMES = {"yes": "It opens", "no": "It does not"}
@@ -108,7 +108,7 @@ def test_an_outcome_is_found_by_its_id_or_label(given_name: Any, outcome: str | 
 
 
 def test_a_comma_before_an_outcome_that_begins_with_a_number_separates() -> None:
-    reading = argument_from_words("Probabilities: none 0,2 cuts 1", {"none": "No", "2 cuts": "Two"})
+    reading = argument_from_text("Probabilities: none 0,2 cuts 1", {"none": "No", "2 cuts": "Two"})
     assert reading is not None
     assert reading.stated.raw == {"none": 0, "2 cuts": 1}
 
@@ -163,9 +163,9 @@ def test_every_field_is_taken_for_itself() -> None:
     ],
 )
 def test_words(words: str, read: Any) -> None:
-    reading = argument_from_words(words, OUTCOMES)
+    reading = argument_from_text(words, OUTCOMES)
     assert (reading.stated.raw if reading else None) == read
-    verdict = verdict_from_words(words, OUTCOMES)
+    verdict = verdict_from_text(words, OUTCOMES)
     assert (verdict.stated.raw if verdict else None) == read
 
 
@@ -199,7 +199,7 @@ def test_an_outcome_may_be_called_zero_and_none_is_said_of_nothing() -> None:
 @pytest.mark.parametrize("endless", ["\n", "\n- ", ". "])
 def test_a_model_that_repeats_itself_is_read_at_once(endless: str) -> None:
     """Milliseconds; with a look across lines from each of them it would take minutes."""
-    assert argument_from_words(f"Probability: {endless * 100_000}x", OUTCOMES) is None
+    assert argument_from_text(f"Probability: {endless * 100_000}x", OUTCOMES) is None
 
 
 @pytest.mark.parametrize("written", ["50%", "5/10", "0,5", ".5"])
@@ -222,11 +222,11 @@ def test_scores_need_every_criterion_within_its_scale() -> None:
 
 def test_scores_in_words() -> None:
     said = "Logical strength: 0.7\n- **Evidence quality:** 1\nNovelty: 0"
-    read = score_from_words(said, "a", CRITERIA)
+    read = score_from_text(said, "a", CRITERIA)
     assert read is not None
     assert read.scores == {"logical_strength": 0.7, "evidence_quality": 1.0, "novelty": 0.0}
     for wrong in ("Novelty: 0-1", "Novelty: 5", "Novelty: high", "Novelty: 0\nNovelty: 1"):
-        assert score_from_words(said.replace("Novelty: 0", wrong), "a", CRITERIA) is None
+        assert score_from_text(said.replace("Novelty: 0", wrong), "a", CRITERIA) is None
 
 
 def test_forms_for_numbers() -> None:
@@ -297,7 +297,7 @@ def test_a_form_that_is_copied_refers_to_nothing() -> None:
     [("1 %", 0.01), ("0.5 %", 0.005), ("65 %", 0.65), ("65", None), ("0.65", 0.65), ("1", 1.0)],
 )
 def test_a_sign_says_the_unit(said: str, confidence: float | None) -> None:
-    reading = argument_from_words(f"Probabilities: yes 70 %, no 30 %\nConfidence: {said}", OUTCOMES)
+    reading = argument_from_text(f"Probabilities: yes 70 %, no 30 %\nConfidence: {said}", OUTCOMES)
     assert reading is not None
     assert reading.stated.confidence == confidence
 

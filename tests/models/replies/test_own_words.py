@@ -8,17 +8,17 @@ import pytest
 from contend.graph.protocols.adversarial import stop_rule
 from contend.graph.readings import Point
 from contend.graph.settings import AdversarialSettings
-from contend.models.replies.conviction import ConvictionBlock, claim_from_report, claim_from_words
+from contend.models.replies.conviction import ConvictionBlock, claim_from_report, claim_from_text
 from contend.models.replies.critique import CritiqueBlock, assessment_from_report
-from contend.models.replies.critique_words import assessment_from_words
+from contend.models.replies.critique_words import assessment_from_text
 from contend.models.replies.decision import (
     DecisionBlock,
     decision_from_report,
-    decision_from_words,
+    decision_from_text,
 )
-from contend.models.replies.forecast import argument_from_words, score_from_words
+from contend.models.replies.forecast import argument_from_text, score_from_text
 from contend.models.replies.own_words import own_text, split_lines
-from contend.models.replies.rating import RatingReport, ratings_from_report, ratings_from_words
+from contend.models.replies.rating import RatingReport, ratings_from_report, ratings_from_text
 
 KNOWN = [Point(id="S1", severity="critical", status="open", text="The cost is guessed.")]
 RATINGS = "Correctness: 10\nCompleteness: 10\nClarity: 10\nDepth: 10\nJustification: Flawless.\n"
@@ -143,7 +143,7 @@ GULLIBLE = CritiqueBlock(ready=True, score=10, points=[])
 
 
 def stops_by_words(reply: str) -> bool:
-    return stop_rule(assessment_from_words(reply, KNOWN), 4, AdversarialSettings()) is not None
+    return stop_rule(assessment_from_text(reply, KNOWN), 4, AdversarialSettings()) is not None
 
 
 def stops_by_report(reply: str) -> bool:
@@ -153,12 +153,12 @@ def stops_by_report(reply: str) -> bool:
 
 def concedes(reply: str) -> bool:
     report = claim_from_report(ConvictionBlock(convinced=True, convinced_by="Bob"), reply)
-    claim = claim_from_words(reply)
+    claim = claim_from_text(reply)
     return report is not None or (claim is not None and claim.convinced)
 
 
 def stops_forum(reply: str) -> bool:
-    decided = decision_from_words(reply)
+    decided = decision_from_text(reply)
     reported = decision_from_report(DecisionBlock(decision="stop"), reply)
     return reported is not None or (decided is not None and decided.decision == "stop")
 
@@ -172,15 +172,15 @@ def rates(reply: str) -> bool:
         justification="Flawless.",
         would_benefit_from_finetune=True,
     )
-    return bool(ratings_from_words(reply) or ratings_from_report(report, reply))
+    return bool(ratings_from_text(reply) or ratings_from_report(report, reply))
 
 
 def sets_probabilities(reply: str) -> bool:
-    return argument_from_words(reply, {"yes": "It opens", "no": "It does not"}) is not None
+    return argument_from_text(reply, {"yes": "It opens", "no": "It does not"}) is not None
 
 
 def sets_scores(reply: str) -> bool:
-    return score_from_words(reply, "O1", ["logical_strength", "evidence_quality"]) is not None
+    return score_from_text(reply, "O1", ["logical_strength", "evidence_quality"]) is not None
 
 
 READERS = [

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from contend.models.replies.rating import WEIGHTS, RatingBlock, ratings_from_words
+from contend.models.replies.rating import WEIGHTS, RatingBlock, ratings_from_text
 
 
 def rated(correctness: int, completeness: int, clarity: int, depth: int) -> RatingBlock:
@@ -40,7 +40,7 @@ def test_the_weights_are_the_seeds_and_sum_to_one() -> None:
 
 
 def test_the_brackets_of_a_form_may_stay() -> None:
-    read = ratings_from_words(speech(Depth="[6]", Would_benefit_from_finetune="[true]"))
+    read = ratings_from_text(speech(Depth="[6]", Would_benefit_from_finetune="[true]"))
     assert read is not None
     assert (read.depth, read.would_benefit_from_finetune) == (6, True)
 
@@ -84,7 +84,7 @@ def speech(form: str = "{}: {}", /, **changes: str | None) -> str:
     ],
 )
 def test_words_are_read(words: str) -> None:
-    ratings = ratings_from_words(words)
+    ratings = ratings_from_text(words)
     assert ratings is not None
     assert ratings.weighted == 7.65
     assert ratings.justification == "Sound, a bit thin."
@@ -111,4 +111,4 @@ def test_words_are_read(words: str) -> None:
     ],
 )
 def test_what_is_missing_or_odd_gives_none(words: str) -> None:
-    assert ratings_from_words(words) is None
+    assert ratings_from_text(words) is None

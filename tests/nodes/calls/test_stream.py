@@ -7,7 +7,7 @@ import pytest
 
 from contend.graph.values import Seat
 from contend.models.failures import Failure
-from contend.models.retries import Trouble
+from contend.models.retries import FailedAttempt
 from contend.nodes.calls import stream
 from contend.nodes.calls.stream import TurnStream
 
@@ -63,7 +63,7 @@ def test_words_of_a_failed_attempt_that_were_not_sent_are_discarded(
 ) -> None:
     for piece in ("Lost ", "words"):
         turn.text(piece, MODEL)
-    turn.trouble(Trouble("retried", MODEL, Failure("cut", "the stream broke")))
+    turn.on_failed_attempt(FailedAttempt("retried", MODEL, Failure("cut", "the stream broke")))
     turn.text("Said", MODEL)
     turn.flush()
     assert [each["content"] for each in sent if each["event"].endswith("_chunk")] == [

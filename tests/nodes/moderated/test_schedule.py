@@ -9,10 +9,10 @@ from contend.nodes.moderated.schedule import (
     argument_round,
     closings,
     openings,
-    other_order,
     schedule_for,
     stages,
     unreviewed_statement,
+    with_sides_reversed,
 )
 from tests.support.floor import HELD, moderated_settings
 from tests.support.scripted import as_state
@@ -117,7 +117,7 @@ def test_the_other_order_turns_the_sides_round_and_keeps_answers_behind_what_the
         said("b", "argument"),
         said("a", "rebuttal", replies_to="r1.argument.b"),
     ]
-    assert [(t.seat, t.phase) for t in other_order(two)] == [
+    assert [(t.seat, t.phase) for t in with_sides_reversed(two)] == [
         ("b", "argument"),
         ("a", "rebuttal"),
         ("a", "argument"),
@@ -128,7 +128,7 @@ def test_the_other_order_turns_the_sides_round_and_keeps_answers_behind_what_the
         said("b", "rebuttal", replies_to="r1.argument.a"),
         said("c", "rebuttal", replies_to=None),
     ]
-    order = [(t.seat, t.phase) for t in other_order(three)]
+    order = [(t.seat, t.phase) for t in with_sides_reversed(three)]
     assert order == [
         ("c", "argument"),
         ("b", "argument"),

@@ -11,7 +11,7 @@ from contend.graph.values import Degradation, WorkSpan
 from contend.nodes.calls.turn import lost_call
 
 
-class Work(TypedDict):
+class CallResults(TypedDict):
     """The results of calls, as plain data for checkpoints."""
 
     turns: list[Turn]
@@ -20,18 +20,18 @@ class Work(TypedDict):
     given_up: NotRequired[list[str]]  # turn ids; missing in data from earlier releases
 
 
-def turn_work(turn: Turn, degraded: Iterable[Degradation]) -> Work:
+def turn_results(turn: Turn, degraded: Iterable[Degradation]) -> CallResults:
     return {"turns": [turn], "degraded": list(degraded), "spans": []}
 
 
-def failed_work(failure: ModelFailed, reported: Degradation) -> Work:
+def failure_results(failure: ModelFailed, reported: Degradation) -> CallResults:
     """Return the usage and problems of a failed call that the caller has already reported."""
     degraded = [*failure.before, reported]
     return {"turns": [], "degraded": degraded, "spans": [lost_call(failure)]}
 
 
-def join_work(works: Iterable[Work]) -> Work:
-    listed = list(works)
+def join_results(parts: Iterable[CallResults]) -> CallResults:
+    listed = list(parts)
     return {
         "turns": [turn for each in listed for turn in each["turns"]],
         "degraded": [entry for each in listed for entry in each["degraded"]],
@@ -40,9 +40,9 @@ def join_work(works: Iterable[Work]) -> Work:
     }
 
 
-def update_of(work: Work) -> dict[str, Any]:
+def update_of(results: CallResults) -> dict[str, Any]:
     # Leave out empty lists, which would count as updates and enlarge every checkpoint.
-    return {field: values for field, values in work.items() if values}
+    return {field: values for field, values in results.items() if values}
 
 
 def with_turns(state: DebateState, turns: Iterable[Turn]) -> DebateState:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from contend.graph.contract import BroughtImage, BroughtText
+from contend.graph.contract import InlineDocument, InlineImage
 from contend.graph.errors import BadInput
 from contend.graph.settings import data_home
 from contend.graph.values import Value
@@ -20,32 +20,32 @@ from contend.retrieval.images import MAX_IMAGES, read_images, save_images
 Read = TypeVar("Read")
 
 
-async def keep_brought(given: dict[str, Any]) -> dict[str, Any]:
+async def store_uploads(given: dict[str, Any]) -> dict[str, Any]:
     """Store the texts and images in the input, and replace them with references to the files."""
     documents, images = given.get("documents"), given.get("images")
     kept: dict[str, Any] = {}
-    if _brings(documents, "text"):
-        kept["documents"] = await asyncio.to_thread(_keep_texts, documents)
-    if _brings(images, "data"):
-        kept["images"] = await asyncio.to_thread(_keep_images, images)
+    if _has_inline(documents, "text"):
+        kept["documents"] = await asyncio.to_thread(_store_texts, documents)
+    if _has_inline(images, "data"):
+        kept["images"] = await asyncio.to_thread(_store_images, images)
     return {**given, **kept}
 
 
-def _brings(given: Any, content: str) -> bool:
+def _has_inline(given: Any, content: str) -> bool:
     return isinstance(given, list) and any(
         isinstance(each, dict) and content in each for each in given
     )
 
 
-def _keep_texts(given: Any) -> list[dict[str, Any]]:
-    texts = _checked("documents", list[BroughtText], given)
+def _store_texts(given: Any) -> list[dict[str, Any]]:
+    texts = _checked("documents", list[InlineDocument], given)
     loaded, _ = _as_files(texts, ".md", load_documents)
     save_corpus(loaded, data_home())
     return [_as_json(each.document) for each in loaded]
 
 
-def _keep_images(given: Any) -> list[dict[str, Any]]:
-    images = _checked("images", list[BroughtImage], given)
+def _store_images(given: Any) -> list[dict[str, Any]]:
+    images = _checked("images", list[InlineImage], given)
     if len(images) > MAX_IMAGES:
         raise BadInput(f"{len(images)} images were given; the limit is {MAX_IMAGES}.")
     pictures = _as_files(images, "", read_images)
@@ -63,13 +63,13 @@ def _checked(name: str, form: Any, given: Any) -> Any:
 
 
 def _as_files(
-    brought: Sequence[BroughtText | BroughtImage],
+    uploads: Sequence[InlineDocument | InlineImage],
     suffix: str,
     read: Callable[[Sequence[Path]], Read],
 ) -> Read:
     """Write the content to temporary files for the readers, which tell formats by file name."""
     with TemporaryDirectory(prefix="contend-") as folder:
-        paths = [_write(Path(folder) / str(at), each, suffix) for at, each in enumerate(brought)]
+        paths = [_write(Path(folder) / str(at), each, suffix) for at, each in enumerate(uploads)]
         try:
             return read(paths)
         except BadInput as error:
@@ -77,11 +77,11 @@ def _as_files(
             raise BadInput(shown) from error
 
 
-def _write(folder: Path, brought: BroughtText | BroughtImage, suffix: str) -> Path:
-    path = folder / usable_name(brought.name)
+def _write(folder: Path, upload: InlineDocument | InlineImage, suffix: str) -> Path:
+    path = folder / usable_name(upload.name)
     path = path if path.suffix else path.with_name(path.name + suffix)
     folder.mkdir()
-    path.write_bytes(brought.content)
+    path.write_bytes(upload.content)
     return path
 
 

@@ -11,7 +11,12 @@ from hypothesis import strategies as st
 
 from contend.models.providers.connections import ON_END
 from contend.models.providers.ollama_stream import _JsonLines
-from contend.models.providers.pieces import SECONDS_OF_A_PIECE, LineReader, parse, read_pieces
+from contend.models.providers.stream_batches import (
+    SECONDS_OF_A_PIECE,
+    LineReader,
+    parse,
+    read_pieces,
+)
 
 Step = float | bytes  # seconds of silence, or bytes
 

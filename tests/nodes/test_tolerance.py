@@ -2,7 +2,7 @@
 
 import pytest
 
-from contend.nodes.limits import is_above, is_below
+from contend.nodes.tolerance import is_above, is_below
 
 
 @pytest.mark.parametrize(

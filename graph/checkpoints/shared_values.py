@@ -18,7 +18,7 @@ CREATE = f"""CREATE TABLE IF NOT EXISTS {TABLE} (
 _ADD = f"INSERT OR IGNORE INTO {TABLE} VALUES (?, ?, ?, ?)"  # noqa: S608 - ours
 _FIND = f"SELECT type, value FROM {TABLE} WHERE thread_id = ? AND hash = ?"  # noqa: S608 - ours
 DELETE = f"DELETE FROM {TABLE} WHERE thread_id = ?"  # noqa: S608 - ours
-# The key of a checkpoint that holds the hashes of its constants, by channel.
+# The key of a checkpoint that holds the hashes of its shared values, by channel.
 _KEY = "contend_constants"
 # In bytes; a reference takes about as much.
 _SMALLEST = 64
@@ -27,13 +27,15 @@ _DELTAS = "counters_since_delta_snapshot"
 
 
 class Split(NamedTuple):
-    """A checkpoint without its constants, and the constants as rows of hash, type and data."""
+    """A checkpoint without its shared values, and these as rows of hash, type and data."""
 
     checkpoint: Checkpoint
-    constants: list[tuple[str, str, bytes]]
+    shared_values: list[tuple[str, str, bytes]]
 
 
-def split(checkpoint: Checkpoint, metadata: CheckpointMetadata, serde: SerializerProtocol) -> Split:
+def extract_shared_values(
+    checkpoint: Checkpoint, metadata: CheckpointMetadata, serde: SerializerProtocol
+) -> Split:
     values, deltas = checkpoint["channel_values"], metadata.get(_DELTAS)
     if deltas is None:  # from another release of LangGraph, so any channel may be a delta
         return Split(checkpoint, [])
@@ -54,8 +56,10 @@ def add(cursor: sqlite3.Cursor, thread: str, rows: Iterable[tuple[str, str, byte
     cursor.executemany(_ADD, [(thread, *row) for row in rows])
 
 
-async def fill_in(connection: Any, thread: str, checkpoint: Any, serde: SerializerProtocol) -> None:
-    """Put the constants back into a checkpoint."""
+async def restore_shared_values(
+    connection: Any, thread: str, checkpoint: Any, serde: SerializerProtocol
+) -> None:
+    """Put the shared values back into a checkpoint."""
     hashes: Mapping[str, str] = checkpoint.pop(_KEY, {})
     for channel, digest in hashes.items():
         async with connection.execute(_FIND, (thread, digest)) as found:

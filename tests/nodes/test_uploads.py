@@ -8,7 +8,7 @@ import pytest
 from contend.graph.errors import BadInput
 from contend.graph.settings import data_home
 from contend.graph.values import Document, Image
-from contend.nodes.brought import keep_brought
+from contend.nodes.uploads import store_uploads
 from contend.retrieval.documents import load_corpus
 from contend.retrieval.images import load_images
 
@@ -20,7 +20,7 @@ PLAN = {"name": "plan", "text": "The monolith stays until May."}
 
 
 async def test_a_text_is_stored_and_replaced_by_its_description() -> None:
-    kept = await keep_brought({"question": "Why?", "documents": [PLAN]})
+    kept = await store_uploads({"question": "Why?", "documents": [PLAN]})
     assert kept["question"] == "Why?"
     (document,) = [Document.model_validate(each) for each in kept["documents"]]
     assert (document.id, document.name) == ("plan", "plan.md")
@@ -30,7 +30,7 @@ async def test_a_text_is_stored_and_replaced_by_its_description() -> None:
 
 @pytest.mark.parametrize("data", [PIXEL, f"data:image/png;base64,{PIXEL}"])
 async def test_an_image_is_stored_and_replaced_by_its_description(data: str) -> None:
-    kept = await keep_brought({"images": [{"name": "chart.png", "data": data}]})
+    kept = await store_uploads({"images": [{"name": "chart.png", "data": data}]})
     (image,) = [Image.model_validate(each) for each in kept["images"]]
     assert (image.name, image.media_type) == ("chart.png", "image/png")
     (picture,) = load_images([image], data_home())
@@ -39,7 +39,7 @@ async def test_an_image_is_stored_and_replaced_by_its_description(data: str) -> 
 
 async def test_what_is_stored_already_stays() -> None:
     given = {"question": "Why?", "documents": [{"id": "plan"}], "images": "none"}
-    assert await keep_brought(given) == given
+    assert await store_uploads(given) == given
 
 
 @pytest.mark.parametrize(
@@ -57,5 +57,5 @@ async def test_what_cannot_be_read_is_refused_without_a_path(
     given: dict[str, Any], says: str
 ) -> None:
     with pytest.raises(BadInput, match=says) as refused:
-        await keep_brought(given)
+        await store_uploads(given)
     assert "contend-" not in str(refused.value)
