@@ -27,7 +27,7 @@ class Fork:
 
 def fork_and_run(wanted: Fork, output: Output) -> int:
     if bool(wanted.at) == bool(wanted.edit):
-        raise BadInput("Give either --at ROUND[:PHASE] or --edit TURN to say where the fork begins.")
+        raise BadInput("Give either --at ROUND[:PHASE] or --edit TURN as the start of the fork.")
     if wanted.text_file and not wanted.edit:
         raise BadInput("--text-file works only with --edit.")
     with database.existing(wanted.debate) as (records, parent):
