@@ -2,11 +2,9 @@
 
 import sys
 from collections.abc import Sequence
-from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
-from threading import RLock
 from types import ModuleType
 from typing import Any
 
@@ -22,6 +20,8 @@ _PACKAGES = frozenset(
         "openai.types.responses",
     }
 )
+# The name under which a package's code is imported, so that Python's locks for imports apply.
+_CODE = "__late_code__"
 
 
 def delay_imports() -> None:
@@ -33,6 +33,8 @@ class _Finder(MetaPathFinder):
     def find_spec(
         self, name: str, path: Sequence[str] | None, _: ModuleType | None = None
     ) -> ModuleSpec | None:
+        if name.endswith(f".{_CODE}"):
+            return ModuleSpec(name, _CodeLoader(sys.modules[name.removesuffix(f".{_CODE}")]))
         spec = PathFinder.find_spec(name, path) if name in _PACKAGES else None
         if spec and spec.loader:
             spec.loader = _LateLoader(spec.loader)
@@ -41,24 +43,29 @@ class _Finder(MetaPathFinder):
 
 class _LateLoader(Loader):
     def __init__(self, loader: Loader) -> None:
-        self._loader, self._lock, self._is_running = loader, RLock(), False
+        self.loader = loader
 
     def exec_module(self, module: ModuleType) -> None:
         module.__class__ = _LateModule
 
-    def look_up(self, module: ModuleType, name: str) -> Any:
-        """Return an attribute after running the package's code, or importing its submodule."""
-        with self._lock:
-            if find_spec(f"{module.__name__}.{name}"):
-                return import_module(f"{module.__name__}.{name}")
-            if not self._is_running:
-                self._is_running = True
-                self._loader.exec_module(module)
-                module.__class__ = ModuleType
-        return object.__getattribute__(module, name)
+
+class _CodeLoader(Loader):
+    def __init__(self, package: ModuleType) -> None:
+        self._package = package
+
+    def exec_module(self, _: ModuleType) -> None:
+        late: _LateLoader = self._package.__spec__.loader  # type: ignore[union-attr, assignment]
+        late.loader.exec_module(self._package)
+        self._package.__class__ = ModuleType
 
 
 class _LateModule(ModuleType):
     def __getattr__(self, name: str) -> Any:
-        loader: _LateLoader = self.__spec__.loader  # type: ignore[union-attr, assignment]
-        return loader.look_up(self, name)
+        """Return an attribute after running the package's code, or importing its submodule."""
+        submodule = f"{self.__name__}.{name}"
+        # Unlike import_module, these let two threads import modules that need each other.
+        if find_spec(submodule):
+            __import__(submodule)
+            return sys.modules[submodule]
+        __import__(f"{self.__name__}.{_CODE}")
+        return object.__getattribute__(self, name)

@@ -2,15 +2,18 @@
 
 import logging
 import os
+from threading import Thread
 from uuid import UUID
 
-from contend.graph.state import DebateState
+from contend.debates.record import StoredDebate
 from contend.models.failures import scrub
 
 _SWITCHES = tuple(
     f"{name}_TRACING{version}" for name in ("LANGSMITH", "LANGCHAIN") for version in ("", "_V2")
 )
 _BEST = 10
+# In seconds: more than LangSmith needs, but short enough for a user who is waiting.
+_PATIENCE = 5.0
 _log = logging.getLogger("contend.debates")
 
 
@@ -18,21 +21,32 @@ def send_rating(debate_id: str, rating: int) -> None:
     _send(debate_id, "user_rating", rating)
 
 
-def send_auto_score(debate_id: str, state: DebateState) -> None:
-    rated = state.get("auto_score")
-    if rated:
-        _send(debate_id, "auto_score", rated.score)
+def send_auto_score(debate: StoredDebate) -> None:
+    rated = debate.state.get("auto_score")
+    if rated and debate.status == "done":
+        _send(debate.id, "auto_score", rated["score"])
 
 
 def _send(debate_id: str, name: str, score: float) -> None:
-    """Scale the score to 0 to 1 and send it for the trace, whose id is the debate's."""
     if not any(os.environ.get(each) for each in _SWITCHES):
         return
-    from langsmith.run_trees import get_cached_client  # slow to import
-    from langsmith.utils import get_tracer_project, tracing_is_enabled
+    from langsmith.utils import tracing_is_enabled  # slow to import
 
     if not tracing_is_enabled():
         return
+    # LangSmith's client tries again for minutes, so nobody waits for its end.
+    sending = Thread(target=_create_feedback, args=(debate_id, name, score), daemon=True)
+    sending.start()
+    sending.join(_PATIENCE)
+    if sending.is_alive():
+        _log.warning("LangSmith has not answered; the %s of debate %s may be lost", name, debate_id)
+
+
+def _create_feedback(debate_id: str, name: str, score: float) -> None:
+    """Scale the score to 0 to 1 and send it for the trace, whose id is the debate's."""
+    from langsmith.run_trees import get_cached_client  # slow to import
+    from langsmith.utils import get_tracer_project
+
     try:
         client, trace = get_cached_client(), UUID(debate_id)
         project = client.read_project(project_name=get_tracer_project()).id

@@ -20,7 +20,6 @@ from contend.debates.family import (
     read_origin,
     write_origin,
 )
-from contend.debates.feedback import send_rating
 from contend.debates.journal import Journal
 from contend.debates.leases import Lease, LeaseLost, is_elsewhere, is_held, written
 from contend.debates.listing import Filter, ListPage, read_page
@@ -255,7 +254,6 @@ class Repository:
 
     def rate(self, debate_id: str, rating: int) -> None:
         self._set(debate_id, user_rating=rating)
-        send_rating(debate_id, rating)
 
     def rename(self, debate_id: str, title: str | None) -> None:
         self._set(debate_id, title=title)

@@ -98,7 +98,7 @@ async def run_debate(
                 await run.return_to_rating()
                 run.recording.count(await asyncio.to_thread(records.recordings.read, debate.id))
             await run.go(remark or Remark())
-        return await asyncio.to_thread(records.find, debate.id)
+        ended = await asyncio.to_thread(records.find, debate.id)
     except DatabaseUnavailable as outage:
         if run is None:
             raise
@@ -112,6 +112,8 @@ async def run_debate(
     finally:
         if run:
             records.journal.end(run.lease)
+    await asyncio.to_thread(send_auto_score, ended)
+    return ended
 
 
 class _Run:
@@ -182,7 +184,6 @@ class _Run:
                 answer = self.state.get("final_answer", "")
                 writer = answer_writer(self.state.get("turns", []))
                 await self._close("done", "complete", answer, **writer)
-                await asyncio.to_thread(send_auto_score, self.debate.id, self.state)
 
     async def _record(self, key: CallKey, call: RecordedCall) -> None:
         """Record a call before the result is saved, so that a crash leaves no gap."""

@@ -5,7 +5,8 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage, SystemMessage
 
-# The key in `additional_kwargs` for how many characters of a message later prompts repeat.
+# The key in `additional_kwargs` for how many characters of a message are in the seat's next prompt
+# or were in its last one. No mark is worth its price in a prompt without this key.
 STABLE = "stable_characters"
 
 # The end of a speech. Providers reuse a cached prefix only up to the end of an earlier block.
@@ -14,7 +15,9 @@ _MARK = {"cache_control": {"type": "ephemeral"}}
 
 
 def with_cache_marks(messages: list[BaseMessage]) -> list[BaseMessage]:
-    """Mark the end of the system prompt, and the end of the part that later prompts repeat."""
+    """Mark the end of the system prompt, and the end of the part that other prompts repeat."""
+    if not any(STABLE in message.additional_kwargs for message in messages):
+        return messages
     return [_marked(message) for message in messages]
 
 
@@ -26,15 +29,21 @@ def _marked(message: BaseMessage) -> BaseMessage:
         return message.model_copy(update={"content": [_block(text) | _MARK]})
     if not stable:
         return message
-    *before, last = _speeches(text[:stable])
-    blocks = [*map(_block, before), _block(last) | _MARK, _block(text[stable:])]
-    return message.model_copy(update={"content": blocks})
+    # A speech is repeated with the line breaks after it, which the last one may not have yet.
+    rest = text[stable:].lstrip("\n")
+    repeated = _speeches(text.removesuffix(rest))
+    rest = rest or repeated.pop()
+    if not repeated:
+        return message
+    *before, last = map(_block, repeated)
+    return message.model_copy(update={"content": [*before, last | _MARK, _block(rest)]})
 
 
 def _speeches(text: str) -> list[str]:
     ends = [found.end() for found in _SPEECH_END.finditer(text)]
     starts = [0, *ends]
-    return [text[start:end] for start, end in zip(starts, [*ends, len(text)], strict=True)]
+    parts = zip(starts, [*ends, len(text)], strict=True)
+    return [text[start:end] for start, end in parts if start < end]
 
 
 def _block(text: str) -> dict[str, Any]:

@@ -3,12 +3,13 @@
 import asyncio
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Depends, Header, Query, Request
+from fastapi import APIRouter, BackgroundTasks, Depends, Header, Query, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr
 
 from contend.debates import forecasts
 from contend.debates.exports.formats import EXPORT_FORMATS
+from contend.debates.feedback import send_rating
 from contend.debates.history import describe_step, node_steps
 from contend.debates.live import Viewing
 from contend.debates.prune import delete_debates
@@ -179,11 +180,14 @@ def _parse_event_id(text: str) -> int:
     responses=CHANGE_ERRORS,
     openapi_extra=describe_body(RatingGiven),
 )
-async def rate_by_id(debate_id: DebateId, runs: TheRuns, given: _Rating) -> DebateSummary:
+async def rate_by_id(
+    debate_id: DebateId, runs: TheRuns, given: _Rating, after: BackgroundTasks
+) -> DebateSummary:
     debate = await find_debate(runs, debate_id)
     if debate.status != "done":
         raise not_possible(debate, "The debate has no answer to rate yet.")
     await asyncio.to_thread(runs.records.rate, debate.id, given.rating)
+    after.add_task(send_rating, debate.id, given.rating)
     return await summarize_now(runs, await find_debate(runs, debate_id))
 
 

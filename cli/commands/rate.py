@@ -22,6 +22,7 @@ def rate(
     from contend.cli import database  # slow to import
     from contend.cli.exit_codes import OK
     from contend.cli.view.console import print_message
+    from contend.debates.feedback import send_rating
     from contend.graph.errors import BadInput
 
     if (rating is None) != auto:
@@ -39,4 +40,5 @@ def rate(
             )
         records.rate(found.id, rating)
         print_message(f"Rated debate {found.id[:8]} {rating} of 10.")
-        return OK
+    send_rating(found.id, rating)
+    return OK

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, LiteralString
 
 from langchain_core.runnables import RunnableConfig
@@ -19,6 +19,7 @@ from contend.graph.checkpoints.outages import (
     thread_of,
 )
 from contend.graph.checkpoints.postgres import Connection, Pool, Postgres, shared_pool
+from contend.graph.errors import DatabaseUnavailable
 from contend.models.text import clean
 
 # An arbitrary number that must be the same in every release.
@@ -56,8 +57,10 @@ class ReconnectingSaver(OutageTolerantSaver, AsyncPostgresSaver):
     ) -> RunnableConfig:
         saved = await super().aput(config, _cleaned(checkpoint), metadata, new_versions)
         if finished := finished_step(config, metadata):
-            async with self._cursor() as cursor:
-                await cursor.execute(_DELETE_RESULTS, (thread_of(config), *finished, RETURN))
+            # The checkpoint is saved, and results that stay because of an outage do no harm.
+            with suppress(DatabaseUnavailable), self.database.outages_reported():
+                async with self._cursor() as cursor:
+                    await cursor.execute(_DELETE_RESULTS, (thread_of(config), *finished, RETURN))
         return saved
 
 

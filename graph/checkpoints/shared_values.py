@@ -6,10 +6,11 @@ Such values are the seats, the templates and a forecast's request. PostgreSQL's 
 import sqlite3
 from collections.abc import Iterable, Mapping
 from hashlib import blake2b
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata
 from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
 TABLE = "checkpoint_constants"
 CREATE = f"""CREATE TABLE IF NOT EXISTS {TABLE} (
@@ -22,7 +23,7 @@ DELETE = f"DELETE FROM {TABLE} WHERE thread_id = ?"  # noqa: S608 - ours
 _KEY = "contend_constants"
 # In bytes; a reference takes about as much.
 _SMALLEST = 64
-# Lists the channels that LangGraph stores as deltas; they stay in the checkpoint.
+# Counts the deltas of each channel since its last snapshot, which this checkpoint may be.
 _DELTAS = "counters_since_delta_snapshot"
 
 
@@ -36,13 +37,15 @@ class Split(NamedTuple):
 def extract_shared_values(
     checkpoint: Checkpoint, metadata: CheckpointMetadata, serde: SerializerProtocol
 ) -> Split:
-    values, deltas = checkpoint["channel_values"], metadata.get(_DELTAS)
-    if deltas is None:  # from another release of LangGraph, so any channel may be a delta
+    values = checkpoint["channel_values"]
+    if _DELTAS not in metadata:  # from another release of LangGraph, so any channel may be a delta
         return Split(checkpoint, [])
     kept: dict[str, Any] = {}
     rows: dict[str, tuple[str, str, bytes]] = {}
     for channel, value in values.items():
-        kind, data = ("", b"") if channel in cast("Any", deltas) else serde.dumps_typed(value)
+        # LangGraph looks for the snapshots of delta channels only in the checkpoint.
+        stays = isinstance(value, _DeltaSnapshot)
+        kind, data = ("", b"") if stays else serde.dumps_typed(value)
         if len(data) < _SMALLEST:
             kept[channel] = value
         else:

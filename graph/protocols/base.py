@@ -91,6 +91,12 @@ class Strategy(ABC, Generic[SomeSettings]):
     def last_round(self, state: DebateState) -> int:
         return self.rounds[1]
 
+    def repeats_prompt(self, state: DebateState, part: str) -> bool:
+        """Return whether the seat's next prompt will probably begin like this one."""
+        if state.get("stop"):
+            return part == "verdict"
+        return state["round"] < self.last_round(state)
+
     def settings_for_another_round(self, state: DebateState) -> dict[str, Any] | None:
         """Return changes that allow exactly one more round, or None if impossible."""
         return None

@@ -91,8 +91,9 @@ def build_prompt(
     fewest = 0 if fits(0) else bisect_left(range(most), True, key=fits)
     system, asking = messages(fewest)
     stable = content.stable_characters(turns[fewest:], asking.text)
+    marks = {} if stable is None else {STABLE: stable}
     return Prompt(
-        [system, asking.model_copy(update={"additional_kwargs": {STABLE: stable}})],
+        [system, asking.model_copy(update={"additional_kwargs": marks})],
         turns[:fewest],
         passages,
         passages_left_out=len(nearest) - len(passages),

@@ -1,8 +1,9 @@
 """Provides prompt values for every protocol, and fills in the messages."""
 
 import hashlib
+import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
@@ -24,8 +25,9 @@ from contend.retrieval.images import Picture
 # Values added to a user's own prompt, which has no placeholders for them.
 _MATERIAL = ("{remarks}", "{quote_checks}", "{passages}")
 
-# A seat's later prompts repeat these; the history only grows at its end.
-_REPEATED = ("{question}", "{history}")
+# The beginning of a prompt that a seat's other prompts repeat; the history only grows at its end.
+_QUESTION = re.compile(r"[^{]*\{question\}")
+_HISTORY = re.compile(r"[^{]*(\{question\}[^{]*)?\{history\}")
 
 _TEMPLATE_RULE = (
     "Use the reasoning template above that fits best as your scaffold; if none fits, use none."
@@ -112,12 +114,38 @@ class PromptContent:
             HumanMessage(content if pictures else text),
         ]
 
-    def stable_characters(self, turns: list[Turn], text: str) -> int:
-        """Return how many characters of a prompt the seat's next prompt will repeat."""
+    def stable_characters(self, turns: list[Turn], text: str) -> int | None:
+        """Count the characters that the seat's next or last prompt has too; None without one."""
+        # A call of a tool repeats the whole prompt.
+        if self.seat.tools or self.strategy.repeats_prompt(self.state, self.part):
+            return self._repeated_characters(turns, text)
+        last = self._as_last_marked()
+        if last is None:
+            return None
+        left_out = len(self._left_out(turns))
+        return last._repeated_characters(turns_in_history(last.state)[left_out:], text)
+
+    def _repeated_characters(self, turns: list[Turn], text: str) -> int:
         template = prompt_text(self.seat, self.settings, self.part)
-        ends = [template.find(name) + len(name) for name in _REPEATED if name in template]
-        stable = fill(template[: max(ends, default=0)], self.values(turns))
+        begins = (turns and _HISTORY.match(template)) or _QUESTION.match(template)
+        stable = fill(begins[0], self.values(turns)) if begins else ""
         return len(stable) if text.startswith(stable) else 0
+
+    def _as_last_marked(self) -> "PromptContent | None":
+        """Return this with the turns in the seat's last prompt that another one was to repeat."""
+        said, last_round = self.state.get("turns", []), self.strategy.last_round(self.state)
+        own = [
+            (place, turn)
+            for place, turn in enumerate(said)
+            if turn.seat == self.seat.id and (turn.round < last_round or turn.phase == "verdict")
+        ]
+        if not own or "final_answer" in self.state:
+            return None
+        place, turn = own[-1]
+        # The first prompt of a debater has no history.
+        is_first = PHASES[turn.phase].in_history and turn.round == self.strategy.first_round
+        seen = [] if is_first else said[:place]
+        return replace(self, state={**self.state, "turns": seen, "round": turn.round})
 
     def _about_tools(self) -> str:
         most = self.strategy.most_tool_calls

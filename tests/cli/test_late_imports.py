@@ -2,13 +2,18 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 _DELAYED = "import sys; from contend.cli.late_imports import delay_imports; delay_imports(); "
 
 
 def _print(code: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", _DELAYED + code], capture_output=True, text=True, check=False
+        [sys.executable, "-c", _DELAYED + code],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
     )
     assert not done.stderr
     return done.stdout.strip()
@@ -38,5 +43,30 @@ def test_several_threads_can_use_a_package_first() -> None:
     code = (
         "import openai.types as types; from concurrent.futures import ThreadPoolExecutor as Pool; "
         "found = list(Pool(8).map(lambda _: types.Model, range(8))); print(len({*found}))"
+    )
+    assert _print(code) == "1"
+
+
+def test_two_threads_that_wait_for_each_others_imports_go_on(tmp_path: Path) -> None:
+    files = {
+        "events.py": "from threading import Event; importing, running = Event(), Event()",
+        "__init__.py": "",
+        "types/__init__.py": (
+            "from big import events; events.running.set(); from big.models import Base"
+        ),
+        "models.py": (
+            "from big import events, types; Base = 1; events.importing.set(); "
+            "events.running.wait(); hasattr(types, 'Base')"
+        ),
+    }
+    (tmp_path / "big" / "types").mkdir(parents=True)
+    for name, text in files.items():
+        (tmp_path / "big" / name).write_text(text)
+    code = (
+        f"sys.path.insert(0, {str(tmp_path)!r}); import contend.cli.late_imports as late; "
+        "late._PACKAGES = {'big.types'}; from big import events, types; "
+        "from importlib import import_module as load; from threading import Thread; "
+        "other = Thread(target=load, args=['big.models'], daemon=True); other.start(); "
+        "events.importing.wait(); print(types.Base); other.join()"
     )
     assert _print(code) == "1"

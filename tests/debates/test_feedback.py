@@ -3,7 +3,7 @@
 import json
 import logging
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -58,3 +58,23 @@ def test_a_rating_without_langsmith_is_no_error(
         send_rating(DEBATE, 8)
     _forget_environment()
     assert ("nobody is there" in caplog.text) is is_on
+
+
+def test_a_langsmith_that_does_not_answer_holds_nobody_up(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    ends = Event()
+
+    def answer_never(**_: Any) -> None:
+        ends.wait()
+        raise OSError("the test is over")
+
+    monkeypatch.setenv("LANGSMITH_TRACING", "true")
+    _forget_environment()
+    monkeypatch.setattr("langsmith.run_trees.get_cached_client", answer_never)
+    monkeypatch.setattr("contend.debates.feedback._PATIENCE", 0)
+    with caplog.at_level(logging.WARNING):
+        send_rating(DEBATE, 8)
+    _forget_environment()
+    assert "LangSmith has not answered" in caplog.text
+    ends.set()

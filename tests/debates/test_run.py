@@ -143,6 +143,20 @@ async def test_a_comment_on_a_debate_that_paused_before_its_first_step_is_heard(
     assert "Proposer" in heard(server, "Mind the night shifts.")
 
 
+async def test_langsmith_gets_the_score_when_nobody_holds_the_debate_any_more(
+    records: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[tuple[str, str, float]] = []
+
+    def send(debate_id: str, name: str, score: float) -> None:
+        records.acquire(debate_id).release()
+        sent.append((debate_id, name, score))
+
+    monkeypatch.setattr("contend.debates.feedback._send", send)
+    debate = await run(records, await begin(records))
+    assert sent == [(debate.id, "auto_score", debate.as_state()["auto_score"].score)]
+
+
 async def test_what_is_stored_beside_the_settings_outlives_a_larger_budget(
     records: Repository,
 ) -> None:

@@ -1,17 +1,27 @@
 """What a provider that caches on request is sent."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessageChunk, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessageChunk, BaseMessage, HumanMessage, SystemMessage
 
 from contend.graph.values import Usage
 from contend.models.answers import _cache_writes
 from contend.models.cache_marks import STABLE, with_cache_marks
 from contend.models.prices import priced
 from contend.models.providers.registry import ModelSpec, _registered, parse_spec, provider_of
-from tests.support.scripted import Sent, critique, full_cast, play
+from tests.support.scripted import (
+    Cast,
+    Sent,
+    forum_cast,
+    forum_settings,
+    full_cast,
+    play,
+    refine_settings,
+    refining_cast,
+)
 
 HISTORY = (
     "## The debate so far\n<proposer 0a1b2c>\nYes.\n</proposer 0a1b2c>\n\n"
@@ -25,9 +35,22 @@ def _marked(text: str, stable: int) -> Any:
     return with_cache_marks([message])[0].content
 
 
-def test_the_system_prompt_is_marked() -> None:
-    (system,) = with_cache_marks([SystemMessage("You are the judge.")])
+def test_the_system_prompt_is_marked_if_the_seat_is_asked_again() -> None:
+    asked = HumanMessage("Rate this answer.", additional_kwargs={STABLE: 0})
+    system, human = with_cache_marks([SystemMessage("You are the judge."), asked])
     assert system.content == [{"type": "text", "text": "You are the judge.", **MARK}]
+    assert human.content == "Rate this answer."
+
+
+def test_a_prompt_that_nobody_repeats_is_not_marked() -> None:
+    prompt = [SystemMessage("You are the Synthesizer."), HumanMessage(HISTORY)]
+    assert with_cache_marks(prompt) == prompt
+
+
+def test_no_block_is_empty() -> None:
+    """Anthropic refuses empty blocks; a user's own prompt may end with the history."""
+    for text in (HISTORY, f"{HISTORY}\n\n"):
+        assert [block["text"] for block in _marked(text, len(HISTORY))][-1].startswith("**Skeptic")
 
 
 def test_the_last_repeated_speech_is_marked_and_every_speech_is_a_block() -> None:
@@ -39,36 +62,91 @@ def test_the_last_repeated_speech_is_marked_and_every_speech_is_a_block() -> Non
 def test_a_longer_history_begins_with_the_same_blocks() -> None:
     """The provider finds what it has cached only where a block ended before."""
     longer = f"{HISTORY}\n\n**Proposer:**\n<proposer 0a1b2c>\nYes!\n</proposer 0a1b2c>"
-    before, after = (_marked(f"{text}\n\nGo.", len(text) + 2) for text in (HISTORY, longer))
+    before, after = (_marked(f"{text}\n\nGo.", len(text)) for text in (HISTORY, longer))
     assert [each["text"] for each in before[:2]] == [each["text"] for each in after[:2]]
 
 
-def test_what_is_not_repeated_is_not_marked() -> None:
-    assert _marked("Rate this answer.", 0) == "Rate this answer."
-
-
-async def test_a_debate_sends_marks_to_a_provider_that_needs_them(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    cast = full_cast(skeptic=critique("Why?"))
-    plain = await play(cast, "Why?", min_rounds=1, max_rounds=2)
+@pytest.fixture
+def caching(monkeypatch: pytest.MonkeyPatch) -> None:
     marked = replace(provider_of(ModelSpec("scripted", "x")), caches_marked_parts=True)
     monkeypatch.setitem(_registered, "scripted", marked)
-    again = await play(full_cast(skeptic=critique("Why?")), "Why?", min_rounds=1, max_rounds=2)
-    assert not any(_marks(sent) for sent in plain.cast.sent)
-    assert [_marks(sent) for sent in again.cast.sent_to("skeptic")] == [2, 2]
-    _, human = again.cast.sent_to("skeptic")[1].messages
-    text = [block for block in human.content if isinstance(block, dict)]
-    assert [block["text"][:12] for block in text if MARK.items() <= block.items()] == [
-        "### Round 2\n"
-    ]
 
 
-def _marks(sent: Sent) -> int:
-    blocks = [
-        block for each in sent.messages if isinstance(each.content, list) for block in each.content
-    ]
-    return sum("cache_control" in block for block in blocks)
+async def test_only_a_provider_that_needs_marks_is_sent_them() -> None:
+    played = await play(full_cast(), max_rounds=3)
+    assert not any(_marked_beginnings(sent) for sent in played.cast.sent)
+
+
+@pytest.mark.usefixtures("caching")
+@pytest.mark.parametrize("rounds", [1, 2, 3, 4])
+async def test_a_debate_marks_what_the_same_seat_is_sent_twice(rounds: int) -> None:
+    played = await play(full_cast(), "Why?", min_rounds=rounds, max_rounds=rounds)
+    for seat in ("proposer", "skeptic"):
+        marked = [_marked_beginnings(sent) for sent in played.cast.sent_to(seat)]
+        assert marked.count([]) == (rounds == 1)
+        # From round 3 on, the call before has marked the history, and the last call marks no more.
+        histories = [each[-1] for each in marked[1:]]
+        assert len({*histories}) == max(0, rounds - 1) - (rounds > 2)
+    for seat in ("synthesizer", "judge"):
+        assert not any(_marked_beginnings(sent) for sent in played.cast.sent_to(seat))
+    _check_marks_are_used(played.cast)
+
+
+@pytest.mark.usefixtures("caching")
+@pytest.mark.parametrize("rounds", [1, 2, 4])
+@pytest.mark.parametrize("mode", ["external_judge", "self_convergence", "display_only"])
+async def test_a_forum_marks_nothing_in_vain(mode: str, rounds: int) -> None:
+    settings = forum_settings(max_rounds=rounds, judge_mode=mode)
+    _check_marks_are_used((await play(forum_cast(), "Why?", settings=settings)).cast)
+
+
+@pytest.mark.usefixtures("caching")
+@pytest.mark.parametrize(
+    "prompt", ["Round {round}: {question} {history}", "{question}\n\n{history}\n\nSpeak."]
+)
+async def test_a_users_own_prompt_is_marked_as_far_as_it_is_repeated(prompt: str) -> None:
+    custom: dict[str, Any] = {
+        "debate_format": "custom",
+        "custom_format_prompt": prompt,
+        "max_rounds": 4,
+    }
+    settings = forum_settings(judge_mode="display_only", **custom)
+    _check_marks_are_used((await play(forum_cast(), "Why?", settings=settings)).cast)
+
+
+@pytest.mark.usefixtures("caching")
+async def test_refining_marks_nothing_in_vain() -> None:
+    played = await play(refining_cast(), "Why?", settings=refine_settings())
+    _check_marks_are_used(played.cast)
+
+
+def _check_marks_are_used(cast: Cast) -> None:
+    """Check that what a call writes to the cache is in a later prompt to the same model."""
+    calls = [(sent.model, _beginnings(sent), _marked_beginnings(sent)) for sent in cast.sent]
+    for number, (model, _, marked) in enumerate(calls):
+        before = [each for who, _, every in calls[:number] if who == model for each in every]
+        later = [each for who, every, _ in calls[number + 1 :] if who == model for each in every]
+        assert {*marked} <= {*before, *later}
+
+
+def _beginnings(sent: Sent) -> list[str]:
+    """Return the beginnings of a prompt that end where a block ends."""
+    return [json.dumps(_texts(sent)[: end + 1]) for end in range(len(_texts(sent)))]
+
+
+def _marked_beginnings(sent: Sent) -> list[str]:
+    blocks = [block for each in sent.messages for block in _blocks(each)]
+    ends = zip(blocks, _beginnings(sent), strict=True)
+    return [beginning for block, beginning in ends if "cache_control" in block]
+
+
+def _texts(sent: Sent) -> list[str]:
+    return [block["text"] for each in sent.messages for block in _blocks(each)]
+
+
+def _blocks(message: BaseMessage) -> list[dict[str, Any]]:
+    content: Any = message.content
+    return content if isinstance(content, list) else [{"text": content}]
 
 
 def test_what_is_written_to_the_cache_costs_more() -> None:

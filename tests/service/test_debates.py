@@ -195,6 +195,19 @@ def test_a_debate_is_rated_and_exported(client: TestClient) -> None:
     assert client.get(f"{DEBATES}/{debate}/export", params={"format": "exe"}).status_code == 422
 
 
+def test_langsmith_gets_a_rating_after_it_is_stored(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[tuple[str, int]] = []
+    monkeypatch.setattr(
+        "contend.service.debates.send_rating", lambda debate, rating: sent.append((debate, rating))
+    )
+    debate = start(client).id
+    events(client, debate)
+    assert api(client).rate(debate, 7).user_rating == 7
+    assert sent == [(debate, 7)]
+
+
 def test_a_debate_is_deleted_with_its_events_but_not_while_it_runs(
     client: TestClient, models: ModelServer
 ) -> None:

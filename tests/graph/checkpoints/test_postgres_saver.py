@@ -1,8 +1,9 @@
 """PostgreSQL below the records: its address, the pool, the saver, and what they must not tell."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import psycopg
 import pytest
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+from psycopg_pool import PoolTimeout
 
 from contend.graph.checkpoints import postgres as module
 from contend.graph.checkpoints.location import database
@@ -224,6 +226,28 @@ async def test_a_checkpoint_is_not_saved_before_the_writes_it_stands_on(
     assert [value for _, _, value in newest.pending_writes or []] == [2]
 
 
+async def test_an_outage_after_a_checkpoint_is_saved_does_not_fail_the_step(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the results of the finished step could not be deleted, which nobody reads again."""
+    save = AsyncPostgresSaver.aput
+
+    async def save_and_go(saver: Any, *given: Any) -> Any:
+        saved = await save(saver, *given)
+        broken.setattr(AsyncPostgresSaver, "_cursor", _no_cursor)
+        return saved
+
+    async with checkpointer() as saver:
+        at = await saver.aput(CONFIG, empty_checkpoint(), {"step": 1}, {})
+        with monkeypatch.context() as broken:
+            broken.setattr(AsyncPostgresSaver, "aput", save_and_go)
+            step: Any = {"source": "loop", "step": 2}
+            saved = await saver.aput(at, empty_checkpoint(), step, {})
+        newest = await saver.aget_tuple(CONFIG)
+    assert newest
+    assert newest.config == saved
+
+
 async def test_a_question_that_no_front_end_has_cleaned_does_not_break_it(
     postgres_url: str,
 ) -> None:
@@ -234,6 +258,12 @@ async def test_a_question_that_no_front_end_has_cleaned_does_not_break_it(
     assert played.state["question"] == "nul , half a pair ?"
     assert found
     assert found.checkpoint["channel_values"]["question"] == "nul , half a pair ?"
+
+
+@asynccontextmanager
+async def _no_cursor(_: AsyncPostgresSaver) -> AsyncIterator[None]:
+    raise PoolTimeout("couldn't get a connection after 3.00 sec")
+    yield
 
 
 async def _gone(*_: Any, **__: Any) -> None:

@@ -9,13 +9,13 @@ from uuid import uuid4
 import pytest
 from langgraph.checkpoint.base import BaseCheckpointSaver, Checkpoint, empty_checkpoint
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from contend.graph.checkpoints.location import database_path
 from contend.graph.checkpoints.outages import unsaved_folder
 from contend.graph.checkpoints.saver import CompactSerializer, checkpointer, serializer
 from contend.graph.settings import data_home
+from tests.support.scripted import BUILDERS, THREAD, full_cast, play, scripted_settings
 
 CONFIG: Any = {"configurable": {"thread_id": "thread", "checkpoint_ns": ""}}
 SEATS = ["a seat that never changes, with a long description of the persona", "another"]
@@ -77,13 +77,25 @@ async def test_a_value_is_stored_once_until_the_thread_is_deleted() -> None:
     assert _count("checkpoint_constants") == 0
 
 
-async def test_a_snapshot_of_a_delta_channel_is_found_where_langgraph_looks() -> None:
-    turns = [f"turn {number} with some text" for number in range(20)]
+@pytest.mark.usefixtures("use_database")
+async def test_an_edit_of_an_old_step_stays_and_what_it_replaced_does_not_return() -> None:
+    cast, settings = full_cast(), scripted_settings(min_rounds=1, max_rounds=1)
+    at: Any = {"configurable": {"thread_id": THREAD}}
     async with checkpointer() as saver:
-        at = await _put(saver, CONFIG, {}, turns=_DeltaSnapshot(turns), seats=SEATS)
-        at = await _put(saver, at, {}, seats=SEATS)
-        found = await saver.aget_delta_channel_history(config=at, channels=["turns"])
-    assert found["turns"]["seed"] == _DeltaSnapshot(turns)
+        opening, critique = (await play(cast, saver=saver, settings=settings)).turns[:2]
+        graph = BUILDERS["adversarial"].compile(checkpointer=saver)
+        (old,) = [each async for each in graph.aget_state_history(at) if each.next == ("critique",)]
+        edits = [
+            opening.model_copy(update={"text": "Split it."}),
+            critique.model_copy(update={"id": "by hand"}),
+        ]
+        edited = await graph.aupdate_state(old.config, {"turns": edits}, as_node="critique")
+        with cast.on_stage():
+            ended = await graph.ainvoke(None, edited, context=settings, durability="sync")
+        stored = (await graph.aget_state(at)).values
+    assert stored == ended
+    assert stored["turns"][:2] == edits
+    assert critique.id not in [turn.id for turn in stored["turns"]]
 
 
 async def test_checkpoints_of_earlier_releases_are_read() -> None:
