@@ -10,7 +10,7 @@ from httpx import TransportError
 from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
 from langgraph.types import Command, Interrupt, StateSnapshot
-from langgraph_sdk.errors import InternalServerError, NotFoundError
+from langgraph_sdk.errors import APIStatusError, NotFoundError
 from pydantic import TypeAdapter
 
 from contend.debates.history import opened_graph
@@ -19,6 +19,7 @@ from contend.debates.record import StoredDebate
 from contend.debates.servers import (
     ServerAddress,
     ServerConnection,
+    ServerLost,
     connected,
     text_of_error,
 )
@@ -63,7 +64,7 @@ class ServerGraph:
 
     async def aget_state(self, _: object = None) -> StateSnapshot:
         try:
-            state = await self._server.ask_patiently(
+            state = await self._server.ask_about_run(
                 lambda client: client.threads.get_state(self._thread)
             )
         except NotFoundError:
@@ -177,24 +178,29 @@ class ServerGraph:
         """Yield the run's stream; reconnect if a worker or the network fails."""
         last: str | None = None
         while True:
-            with suppress(TransportError, InternalServerError):
+            try:
                 async for part in self._server.client.runs.join_stream(
                     self._thread, run_id, stream_mode=cast("Any", _MODES), last_event_id=last
                 ):
                     last = part.id or last
                     yield part.event, part.data
+            except (TransportError, APIStatusError) as error:
+                self._server.excuse(error)
             if (await self._run(run_id))["status"] not in _ACTIVE:
                 return
             self._server.try_next()
 
     async def _run(self, run_id: str) -> Any:
-        return await self._server.ask_patiently(
-            lambda client: client.runs.get(self._thread, run_id)
-        )
+        try:
+            return await self._server.ask_about_run(
+                lambda client: client.runs.get(self._thread, run_id)
+            )
+        except NotFoundError as unknown:
+            raise ServerLost("The server does not know this run of the debate.") from unknown
 
     async def _active_run(self) -> str | None:
         try:
-            runs = await self._server.ask_patiently(
+            runs = await self._server.ask_about_run(
                 lambda client: client.runs.list(self._thread, limit=5)
             )
         except NotFoundError:
@@ -210,7 +216,7 @@ class ServerGraph:
 
     async def _cancel(self, run_id: str) -> None:
         with suppress(NotFoundError):
-            await self._server.ask_patiently(
+            await self._server.ask_about_run(
                 lambda client: client.runs.cancel(self._thread, run_id, wait=True)
             )
 
