@@ -31,6 +31,10 @@ from contend.graph.state import DebateState
 _ACTIVE = ("pending", "running")
 _MODES = ["custom", "values"]
 _INTERRUPTED = "__interrupt__"
+# No event has this id, and both kinds of servers then send all events of the run.
+_BEFORE_ALL = "0"
+# How long to wait before a stream without events is opened again; doubled each time.
+_PAUSE, _LONGEST_PAUSE = 0.5, 8.0
 
 
 class FailedOnServer(ModelFailed):
@@ -144,7 +148,7 @@ class ServerGraph:
     async def follow(
         self, run_id: str, control: RunControl | None = None, seen: int = 0
     ) -> AsyncGenerator[dict[str, Any]]:
-        """Yield the run's events and states; skip events until `seen` turns have been read."""
+        """Yield the run's events and states, except those before `seen` turns had been spoken."""
         is_caught_up, failure = not seen, ("", "")
         try:
             async for event, data in self._parts(run_id):
@@ -155,7 +159,8 @@ class ServerGraph:
                 elif event == "values" and _INTERRUPTED not in data:
                     state = read_state(data)
                     is_caught_up = is_caught_up or len(state.get("turns", ())) >= seen
-                    yield _values(state, ())
+                    if is_caught_up:
+                        yield _values(state, ())
                     if control and control.drain_requested:
                         await self._cancel(run_id)
         except asyncio.CancelledError:
@@ -176,19 +181,26 @@ class ServerGraph:
 
     async def _parts(self, run_id: str) -> AsyncIterator[tuple[str, Any]]:
         """Yield the run's stream; reconnect if a worker or the network fails."""
-        last: str | None = None
+        last, pause = _BEFORE_ALL, 0.0
+        seen: set[tuple[str | None, str]] = set()  # a server may repeat what it has just sent
         while True:
             try:
                 async for part in self._server.client.runs.join_stream(
                     self._thread, run_id, stream_mode=cast("Any", _MODES), last_event_id=last
                 ):
-                    last = part.id or last
+                    last, known = part.id or last, (part.id, part.event)
+                    if part.id and known in seen:
+                        continue
+                    seen.add(known)
+                    pause = 0.0
                     yield part.event, part.data
             except (TransportError, APIStatusError) as error:
                 self._server.excuse(error)
             if (await self._run(run_id))["status"] not in _ACTIVE:
                 return
             self._server.try_next()
+            await asyncio.sleep(pause)
+            pause = min(2 * pause + _PAUSE, _LONGEST_PAUSE)
 
     async def _run(self, run_id: str) -> Any:
         try:

@@ -1,8 +1,8 @@
 """A debate that runs on a LangGraph server, followed while that server misbehaves."""
 
+import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -15,11 +15,11 @@ from contend.debates.run import open_repository, run_debate
 from contend.debates.server_graph import ServerGraph
 from contend.debates.servers import ServerAddress, connected
 from contend.graph.errors import BadInput
-from contend.graph.values import Retrieval
 from tests.support.langgraph_server import LangGraphServer, Part
 from tests.support.scripted import THREAD, scripted_settings
 
 TASK = "a-task"
+NOW = "2026-01-01T00:00:00+00:00"
 REFUSALS = [401, 408, 409, 422, 425, 429, 503]
 
 
@@ -50,14 +50,12 @@ def records() -> Iterator[Repository]:
 
 def values(**more: Any) -> dict[str, Any]:
     settings = scripted_settings()
-    now = datetime.now(UTC)
-    retrieval = Retrieval(embedding_model="", started_at=now, ended_at=now)
     return {
         "question": "Why?",
         "protocol": "adversarial",
         "settings": settings.model_dump(mode="json"),
         "seats": [seat.model_dump(mode="json") for seat in settings.build_seats()],
-        "retrieval": retrieval.model_dump(mode="json"),
+        "retrieval": {"embedding_model": "", "started_at": NOW, "ended_at": NOW},
         "round": 1,
         "turns": [],
         **more,
@@ -69,7 +67,7 @@ def state_of(state: dict[str, Any], checkpoint: str) -> dict[str, Any]:
         "values": state,
         "next": ["propose"],
         "tasks": [],
-        "created_at": "2026-01-01T00:00:00+00:00",
+        "created_at": NOW,
         "checkpoint": {"checkpoint_id": checkpoint},
     }
 
@@ -119,3 +117,73 @@ async def test_a_server_that_refuses_at_first_changes_no_record(
         await run_debate(records, debate, lambda _: None, RunControl())
     assert records.find(THREAD).status == "interrupted"
     assert records.debate_of(TASK) == THREAD
+
+
+async def parts_of(graph: ServerGraph, **how: Any) -> list[dict[str, Any]]:
+    return [part async for part in graph.follow("run0", **how)]
+
+
+async def test_a_stream_that_ends_at_once_is_opened_after_growing_pauses(
+    server: LangGraphServer, graph: ServerGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+
+    async def pause(seconds: float) -> None:
+        pauses.extend([seconds] if seconds else [])
+        if len(pauses) == 6:
+            server.end_runs("success")
+
+    monkeypatch.setattr(asyncio, "sleep", pause)
+    server.runs = [{"run_id": "run0", "status": "running"}]
+    server.streams += [nothing, nothing, lambda _: iter([Part("1", "custom", {})]), nothing]
+    await parts_of(graph)
+    assert pauses == [0.5, 0.5, 1.5, 3.5, 7.5, 8]
+
+
+async def test_events_before_we_listened_are_seen_and_none_twice(
+    server: LangGraphServer, graph: ServerGraph
+) -> None:
+    """As both servers do: without an id, a listener may get only what is said from then on."""
+    early, late = Part("1", "custom", "early"), Part("2", "custom", "late")
+
+    def first(last: str | None) -> Iterator[Part]:
+        yield from [early] if last else []
+        yield late
+        yield late
+
+    def again(_: str | None) -> Iterator[Part]:
+        yield late
+        server.end_runs("success")
+
+    server.runs = [{"run_id": "run0", "status": "running"}]
+    server.streams += [first, again]
+    assert said_in(await parts_of(graph)) == ["early", "late"]
+
+
+async def test_who_comes_back_gets_the_events_of_the_step_in_progress(
+    server: LangGraphServer, graph: ServerGraph
+) -> None:
+    turn = {"id": "t1", "round": 1, "seat": "proposer", "role": "proposer", "phase": "propose"}
+    turn |= {"model": "m", "text": "Words.", "started_at": NOW, "ended_at": NOW}
+    one_turn, two_turns = values(turns=[turn]), values(turns=[turn, {**turn, "id": "t2"}])
+
+    def stream(last: str | None) -> Iterator[Part]:
+        if last:
+            yield Part("1", "values", values())
+            yield Part("2", "custom", "seen before")
+            yield Part("3", "values", one_turn)
+            yield Part("4", "custom", "in progress")
+        yield Part("5", "values", two_turns)
+        server.end_runs("success")
+
+    server.state = state_of(two_turns, "c2")
+    server.runs = [{"run_id": "run0", "status": "running"}]
+    server.streams.append(stream)
+    parts = await parts_of(graph, seen=1)
+    assert said_in(parts) == ["in progress"]
+    states = [part["data"] for part in parts if part["type"] == "values"]
+    assert [len(state["turns"]) for state in states] == [1, 2, 2]
+
+
+def said_in(parts: list[dict[str, Any]]) -> list[Any]:
+    return [part["data"] for part in parts if part["type"] == "custom"]
