@@ -81,7 +81,7 @@ class ServerGraph:
         return StateSnapshot(
             values=read_state(state.get("values")),
             next=tuple(state.get("next") or ()),
-            config={"configurable": {"thread_id": self._thread}},
+            config={"configurable": {"thread_id": self._thread, **_checkpoint_of(state)}},
             metadata=None,
             created_at=state.get("created_at") if state.get("values") else None,
             parent_config=None,
@@ -113,10 +113,11 @@ class ServerGraph:
             yield _values(snapshot.values, snapshot.interrupts)
             return
         seen = len(snapshot.values.get("turns", ())) if running else 0
+        joined_at = _checkpoint_in(snapshot) if running else None
         if running is None:
             asked = context.model_dump(mode="json")
             running = await self.start(_asked(given), asked, config.get("recursion_limit"))
-        async for part in self.follow(running, control, seen):
+        async for part in self.follow(running, control, seen, joined_at):
             yield part
 
     async def start(
@@ -146,9 +147,16 @@ class ServerGraph:
         return run["run_id"]
 
     async def follow(
-        self, run_id: str, control: RunControl | None = None, seen: int = 0
+        self,
+        run_id: str,
+        control: RunControl | None = None,
+        seen: int = 0,
+        joined_at: str | None = None,
     ) -> AsyncGenerator[dict[str, Any]]:
-        """Yield the run's events and states, except those before `seen` turns had been spoken."""
+        """Yield the run's events and states, except those before `seen` turns had been spoken.
+
+        `joined_at` is the newest checkpoint of a run that was already in progress.
+        """
         is_caught_up, failure = not seen, ("", "")
         try:
             async for event, data in self._parts(run_id):
@@ -161,7 +169,8 @@ class ServerGraph:
                     is_caught_up = is_caught_up or len(state.get("turns", ())) >= seen
                     if is_caught_up:
                         yield _values(state, ())
-                    if control and control.drain_requested:
+                    is_wanted = control and control.drain_requested
+                    if is_wanted and await self._has_finished_step(joined_at):
                         await self._cancel(run_id)
         except asyncio.CancelledError:
             if await self._is_ours():
@@ -173,6 +182,10 @@ class ServerGraph:
         # A run that stopped early without our request was stopped on the server.
         if snapshot.next and not snapshot.interrupts and (self._lease or control):
             raise GraphDrained((control and control.drain_reason) or "stopped on the server")
+
+    async def _has_finished_step(self, since: str | None) -> bool:
+        """Return whether a step has ended since this checkpoint, because states may be old ones."""
+        return since is None or _checkpoint_in(await self.aget_state()) != since
 
     async def _is_ours(self) -> bool:
         """Return whether no other process has taken over the debate."""
@@ -222,8 +235,9 @@ class ServerGraph:
     async def _stop_after_step(self, run_id: str) -> None:
         control = RunControl()
         control.request_drain("a person has something to say")
+        joined_at = _checkpoint_in(await self.aget_state())
         with suppress(GraphDrained):
-            async for _ in self.follow(run_id, control):
+            async for _ in self.follow(run_id, control, joined_at=joined_at):
                 pass
 
     async def _cancel(self, run_id: str) -> None:
@@ -251,6 +265,15 @@ def read_state(values: Any) -> DebateState:
 @cache
 def _adapter() -> TypeAdapter[DebateState]:
     return TypeAdapter(DebateState)
+
+
+def _checkpoint_of(state: Any) -> dict[str, str]:
+    found = (state.get("checkpoint") or {}).get("checkpoint_id")
+    return {"checkpoint_id": found} if found else {}
+
+
+def _checkpoint_in(snapshot: StateSnapshot) -> str | None:
+    return snapshot.config["configurable"].get("checkpoint_id")
 
 
 def _values(state: Any, interrupts: tuple[Interrupt, ...]) -> dict[str, Any]:

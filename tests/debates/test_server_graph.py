@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
+from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
 
 from contend.debates import servers
@@ -103,7 +104,7 @@ async def test_a_refusal_fails_no_debate_that_runs_there(
     found = records.find(THREAD)
     assert (found.status, found.error) == ("paused", None)
     assert records.debate_of(TASK) == THREAD
-    assert not server.is_cancelled.is_set()
+    assert not server.is_cancelled
 
 
 @pytest.mark.parametrize("status", [401, 429])
@@ -119,8 +120,8 @@ async def test_a_server_that_refuses_at_first_changes_no_record(
     assert records.debate_of(TASK) == THREAD
 
 
-async def parts_of(graph: ServerGraph, **how: Any) -> list[dict[str, Any]]:
-    return [part async for part in graph.follow("run0", **how)]
+async def read(stream: AsyncIterator[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [part async for part in stream]
 
 
 async def test_a_stream_that_ends_at_once_is_opened_after_growing_pauses(
@@ -136,7 +137,7 @@ async def test_a_stream_that_ends_at_once_is_opened_after_growing_pauses(
     monkeypatch.setattr(asyncio, "sleep", pause)
     server.runs = [{"run_id": "run0", "status": "running"}]
     server.streams += [nothing, nothing, lambda _: iter([Part("1", "custom", {})]), nothing]
-    await parts_of(graph)
+    await read(graph.follow("run0"))
     assert pauses == [0.5, 0.5, 1.5, 3.5, 7.5, 8]
 
 
@@ -157,7 +158,7 @@ async def test_events_before_we_listened_are_seen_and_none_twice(
 
     server.runs = [{"run_id": "run0", "status": "running"}]
     server.streams += [first, again]
-    assert said_in(await parts_of(graph)) == ["early", "late"]
+    assert said_in(await read(graph.follow("run0"))) == ["early", "late"]
 
 
 async def test_who_comes_back_gets_the_events_of_the_step_in_progress(
@@ -179,10 +180,39 @@ async def test_who_comes_back_gets_the_events_of_the_step_in_progress(
     server.state = state_of(two_turns, "c2")
     server.runs = [{"run_id": "run0", "status": "running"}]
     server.streams.append(stream)
-    parts = await parts_of(graph, seen=1)
+    parts = await read(graph.follow("run0", seen=1))
     assert said_in(parts) == ["in progress"]
     states = [part["data"] for part in parts if part["type"] == "values"]
     assert [len(state["turns"]) for state in states] == [1, 2, 2]
+
+
+@pytest.mark.parametrize("begins", ["remark", "ctrl_c"])
+async def test_a_step_in_progress_ends_before_the_run_is_stopped(
+    begins: str, server: LangGraphServer, graph: ServerGraph
+) -> None:
+    """States of earlier steps, which a server repeats for a new listener, stop nothing."""
+    cancelled: list[bool] = []
+
+    def stream(_: str | None) -> Iterator[Part]:
+        before = server.answers("state", "cancel")
+        yield Part("1", "values", values())
+        server.wait_for_more(before, "state", "cancel")
+        cancelled.append(server.is_cancelled)
+        server.state = state_of(values(round=2), "c2")
+        yield Part("2", "values", values(round=2))
+        server.wait_for_more(0, "cancel")
+        cancelled.append(server.is_cancelled)
+
+    server.runs = [{"run_id": "run0", "status": "running"}]
+    server.streams += [stream, nothing]
+    if begins == "remark":
+        await graph._stop_after_step("run0")
+    else:
+        control = RunControl()
+        control.request_drain("stopped by the user")
+        with pytest.raises(GraphDrained):
+            await read(graph.astream(None, {}, context=scripted_settings(), control=control))
+    assert cancelled == [False, True]
 
 
 def said_in(parts: list[dict[str, Any]]) -> list[Any]:

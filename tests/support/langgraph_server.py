@@ -1,10 +1,10 @@
 """A LangGraph server in this process, whose thread, runs and streams a test writes."""
 
 import json
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Event, Thread
+from threading import Condition, Thread
 from typing import Any, NamedTuple, Self
 
 
@@ -32,15 +32,26 @@ class LangGraphServer(ThreadingHTTPServer):
         """The statuses with which the next requests to a path's last part are refused."""
         self.lost_answers = 0
         """How many of the next created runs the client does not hear of."""
-        self.asked: list[str] = []
-        self.is_cancelled = Event()
+        self._answered: Counter[str] = Counter()
+        self._has_answered = Condition()
+        self.is_cancelled = False
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_port}"
 
-    def times(self, request: str) -> int:
-        return self.asked.count(request)
+    def answers(self, *kinds: str) -> int:
+        """How many requests of these kinds have been answered."""
+        return sum(self._answered[kind] for kind in kinds)
+
+    def wait_for_more(self, answers: int, *kinds: str) -> None:
+        with self._has_answered:
+            self._has_answered.wait_for(lambda: self.answers(*kinds) > answers)
+
+    def note_answer(self, kind: str) -> None:
+        with self._has_answered:
+            self._answered[kind] += 1
+            self._has_answered.notify_all()
 
     def end_runs(self, status: str) -> None:
         for run in self.runs:
@@ -78,7 +89,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         if kind == "cancel":
             self.server.end_runs("interrupted")
-            self.server.is_cancelled.set()
+            self.server.is_cancelled = True
             self._answer(200, {})
         elif kind == "runs":
             self._create(given)
@@ -93,10 +104,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _kind(self) -> str:
         last = self.path.partition("?")[0].rpartition("/")[2]
-        known = ("stream", "runs", "state", "cancel", "threads")
-        kind = last if last in known else "run" if "/runs/" in self.path else "thread"
-        self.server.asked.append(f"{self.command} {kind}")
-        return kind
+        if last in ("stream", "runs", "state", "cancel"):
+            return last
+        return "run" if "/runs/" in self.path else "thread"
 
     def _is_refused(self, kind: str) -> bool:
         waiting = self.server.refusals.get(kind)
@@ -145,6 +155,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(words)))
         self.end_headers()
         self.wfile.write(words)
+        self.server.note_answer(self._kind())
 
     def log_message(self, *_: object) -> None:
         pass
