@@ -10,6 +10,7 @@ from httpx import TransportError
 from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
 from langgraph.types import Command, Interrupt, StateSnapshot
+from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import APIStatusError, NotFoundError
 from pydantic import TypeAdapter
 
@@ -130,8 +131,14 @@ class ServerGraph:
         """Start a run and return its id; the run continues even if this process ends."""
         about = {RECORDED_BY: self._lease.owner} if self._lease else {}
         limit = {"recursion_limit": recursion_limit} if recursion_limit else {}
-        run = await self._server.ask_patiently(
-            lambda client: client.runs.create(
+        is_repeated = False
+
+        async def create(client: LangGraphClient) -> str:
+            nonlocal is_repeated
+            if is_repeated and (made := await self._find_our_run(client)):
+                return made
+            is_repeated = True
+            run = await client.runs.create(
                 self._thread,
                 self._protocol,
                 context=context,
@@ -143,8 +150,15 @@ class ServerGraph:
                 interrupt_after=[until] if until else None,
                 **what,
             )
-        )
-        return run["run_id"]
+            return run["run_id"]
+
+        return await self._server.ask_patiently(create)
+
+    async def _find_our_run(self, client: LangGraphClient) -> str | None:
+        """Return the run that a lost answer was about; without a lease, the thread is new."""
+        runs = await client.runs.list(self._thread, limit=5)
+        owner = self._lease.owner if self._lease else None
+        return next((each["run_id"] for each in runs if _recorded_by(each) == owner), None)
 
     async def follow(
         self,
@@ -265,6 +279,12 @@ def read_state(values: Any) -> DebateState:
 @cache
 def _adapter() -> TypeAdapter[DebateState]:
     return TypeAdapter(DebateState)
+
+
+def _recorded_by(run: Any) -> str | None:
+    # Aegra keeps a run's config, and `langgraph dev` its metadata.
+    kept = (run.get("config") or {}).get("metadata") or run.get("metadata") or {}
+    return kept.get(RECORDED_BY)
 
 
 def _checkpoint_of(state: Any) -> dict[str, str]:

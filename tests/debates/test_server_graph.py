@@ -215,5 +215,23 @@ async def test_a_step_in_progress_ends_before_the_run_is_stopped(
     assert cancelled == [False, True]
 
 
+@pytest.mark.parametrize("is_kept", [True, False])
+@pytest.mark.parametrize("status", ["running", "success"])
+async def test_a_run_whose_start_we_did_not_hear_of_is_not_started_again(
+    status: str, is_kept: bool, server: LangGraphServer, records: Repository
+) -> None:
+    running_on(server, records)
+    server.runs = [{"run_id": "earlier", "status": "success"}] if is_kept else []
+    server.lost_answers, server.status_of_new_runs = 1, status
+    lease = records.acquire(THREAD) if is_kept else None
+    async with connected(ServerAddress(server.url)) as connection:
+        graph = ServerGraph(connection, "adversarial", THREAD, lease)
+        started = await graph.start({"checkpoint": {}}, {})
+    assert started == server.runs[0]["run_id"] != "earlier"
+    assert len(server.runs) == 1 + is_kept
+    if lease:
+        lease.release()
+
+
 def said_in(parts: list[dict[str, Any]]) -> list[Any]:
     return [part["data"] for part in parts if part["type"] == "custom"]

@@ -30,6 +30,7 @@ class LangGraphServer(ThreadingHTTPServer):
         """What each listener gets; the last one remains for all later listeners."""
         self.refusals: dict[str, deque[int]] = {}
         """The statuses with which the next requests to a path's last part are refused."""
+        self.status_of_new_runs = "running"
         self.lost_answers = 0
         """How many of the next created runs the client does not hear of."""
         self._answered: Counter[str] = Counter()
@@ -121,7 +122,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _create(self, given: dict[str, Any]) -> None:
         name = f"run{len(self.server.runs) + 1}"
-        made = {"run_id": name, "status": "running", "config": given.get("config", {})}
+        status, config = self.server.status_of_new_runs, given.get("config", {})
+        made = {"run_id": name, "status": status, "config": config}
         self.server.runs.insert(0, made)
         if self.server.lost_answers:
             self.server.lost_answers -= 1
