@@ -211,6 +211,14 @@ class Repository:
         with suppress(sa.exc.IntegrityError), tables.write(self._engine) as connection:
             connection.execute(insert)
 
+    def accept_with(self, debate_id: str, settings: dict[str, Any], task_id: str | None) -> None:
+        """Store a debate's settings; if there is a task, accept it or raise TaskAccepted."""
+        row = tables.debates.update().where(tables.debates.c.id == debate_id)
+        with tables.write(self._engine) as connection:
+            connection.execute(row.values(settings=settings))
+            if task_id is not None:
+                _accept(connection, debate_id, task_id)
+
     def withdraw(self, debate_id: str) -> None:
         """Keep services from continuing a debate until a person resumes it."""
         with tables.write(self._engine) as connection:

@@ -6,7 +6,6 @@ from typing import Any, cast
 
 from langgraph_sdk.errors import NotFoundError
 
-from contend.debates.adoption import adopt
 from contend.debates.prepare import DebateDraft
 from contend.debates.record import RAN_ON, SERVER, StoredDebate
 from contend.debates.repository import DebateExists, Repository, TaskAccepted
@@ -15,6 +14,7 @@ from contend.debates.servers import ServerAddress, ServerConnection, ServerLost,
 from contend.graph.errors import BadInput
 from contend.graph.forecast_contract.request import DebateRequest
 from contend.graph.state import DebateState
+from contend.models.seats import is_demonstration
 
 _FIRST = "retrieve"  # this node chooses the seats and refuses unusable questions
 
@@ -38,10 +38,14 @@ async def begin_on_server(
         async with connected(address) as server:
             await server.check(protocol)
             state = await _prepared(server, draft, request, debate_id)
+            given = records, address, protocol, debate_id, state, task_id
+            try:
+                return await asyncio.to_thread(_keep, *given)
+            except TaskAccepted:  # another service has just started the same task
+                await _forget(server, debate_id)
+                raise
     except ServerLost as lost:
         raise BadInput(f"{lost}. Check the address, and that it is running.") from lost
-    given = records, address, protocol, debate_id, state, task_id
-    return await asyncio.to_thread(_keep, *given)
 
 
 def _refuse_known(records: Repository, debate_id: str, task_id: str | None) -> None:
@@ -96,10 +100,21 @@ def _keep(
     task_id: str | None,
 ) -> StoredDebate:
     where = f"LangGraph server {address}"
-    # A server that uses our database may have created the record already.
-    found = adopt(records, protocol, debate_id, state, where)
-    settings = {**found.settings, RAN_ON: where, SERVER: str(address)}
-    records.change_settings(debate_id, settings)
-    if task_id is not None:
-        records.accept(debate_id, task_id)
+    settings = {**state["settings"], RAN_ON: where, SERVER: str(address)}
+    is_demo = is_demonstration(state["seats"])
+    about = debate_id, protocol, state, settings
+    try:
+        records.start(*about, demonstration=is_demo, task_id=task_id)
+    except DebateExists:  # a server that uses our database has created the record already
+        _take_over(records, debate_id, settings, task_id)
     return records.find(debate_id)
+
+
+def _take_over(
+    records: Repository, debate_id: str, settings: dict[str, Any], task_id: str | None
+) -> None:
+    try:
+        records.accept_with(debate_id, settings, task_id)
+    except TaskAccepted:
+        records.delete(debate_id)
+        raise

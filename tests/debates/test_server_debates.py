@@ -1,0 +1,117 @@
+"""Debates that begin on a LangGraph server: what is stored here, and what is not."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import count
+from typing import Any
+from uuid import uuid4
+
+import pytest
+import sqlalchemy as sa
+
+from contend.debates import server_debates
+from contend.debates.adoption import adopt
+from contend.debates.prepare import draft_debate
+from contend.debates.repository import Repository, TaskAccepted
+from contend.debates.run import open_repository
+from contend.debates.server_debates import begin_on_server
+from contend.debates.servers import ServerAddress, ServerConnection
+from contend.graph.state import DebateState
+from tests.support.scripted import scripted_settings
+
+ADDRESS = ServerAddress("http://a:1,http://b:1")
+SETTINGS = scripted_settings()
+TASK = "a-task"
+
+
+@pytest.fixture
+def records(database: str) -> Iterator[Repository]:
+    opened = open_repository()
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(params=["own", "shared"])
+def server(
+    request: pytest.FixtureRequest, records: Repository, monkeypatch: pytest.MonkeyPatch
+) -> list[str]:
+    """A server with a database of its own or with ours; gives the threads that it has."""
+    threads: list[str] = []
+
+    async def prepared(_: Any, __: Any, ___: Any, debate_id: str) -> DebateState:
+        threads.append(debate_id)
+        if request.param == "shared":
+            await asyncio.to_thread(adopt, records, "adversarial", debate_id, state(), "a worker")
+        return state()
+
+    async def checked(*_: object) -> None:
+        pass
+
+    async def forget(_: object, debate_id: str) -> None:
+        threads.remove(debate_id)
+
+    monkeypatch.setattr(server_debates, "_prepared", prepared)
+    monkeypatch.setattr(server_debates, "_forget", forget)
+    monkeypatch.setattr(ServerConnection, "check", checked)
+    return threads
+
+
+def state() -> DebateState:
+    about = SETTINGS.model_dump(mode="json")
+    return {
+        "question": "Why?",
+        "protocol": "adversarial",
+        "settings": about,
+        "seats": SETTINGS.build_seats(),
+    }
+
+
+async def begin(records: Repository, debate_id: str, task_id: str | None = None) -> Any:
+    draft = draft_debate("Why?", SETTINGS)
+    return await begin_on_server(records, ADDRESS, draft, None, debate_id, task_id)
+
+
+async def test_a_debate_on_a_server_names_it(records: Repository, server: list[str]) -> None:
+    debate = await begin(records, str(uuid4()), TASK)
+    assert debate.server == str(ADDRESS)
+    assert debate.ran_on == f"LangGraph server {ADDRESS}"
+    assert records.debate_of(TASK) == debate.id
+
+
+async def test_a_task_that_another_service_has_just_accepted_starts_no_second_debate(
+    records: Repository, server: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_debates, "_refuse_known", lambda *_: None)  # both were in time
+    first = await begin(records, str(uuid4()), TASK)
+    with pytest.raises(TaskAccepted):
+        await begin(records, str(uuid4()), TASK)
+    assert records.ids() == server == [first.id]
+    assert records.debate_of(TASK) == first.id
+
+
+class Killed(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("at", range(1, 4))
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_a_crash_leaves_no_debate_that_forgot_its_server(
+    at: int, is_shared: bool, records: Repository
+) -> None:
+    """Crash before the n-th commit: a record names its server, or is as the server wrote it."""
+    debate_id, commits = str(uuid4()), count(1)
+    if is_shared:
+        adopt(records, "adversarial", debate_id, state(), "a worker")
+
+    def crash(_: object) -> None:
+        if next(commits) == at:
+            raise Killed
+
+    sa.event.listen(records._engine, "commit", crash)
+    with suppress(Killed):
+        server_debates._keep(records, ADDRESS, "adversarial", debate_id, state(), TASK)
+    sa.event.remove(records._engine, "commit", crash)
+    for found in [records.find(each) for each in records.ids()]:
+        assert found.server == str(ADDRESS) or found.ran_on == "a worker"
+        assert (records.debate_of(TASK) == found.id) is (found.server is not None)
