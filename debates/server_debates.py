@@ -7,7 +7,7 @@ from typing import Any, cast
 from langgraph_sdk.errors import NotFoundError
 
 from contend.debates.prepare import DebateDraft
-from contend.debates.record import RAN_ON, SERVER, StoredDebate
+from contend.debates.record import RAN_ON, SERVER, StoredDebate, settings_in
 from contend.debates.repository import DebateExists, Repository, TaskAccepted
 from contend.debates.server_graph import ServerGraph
 from contend.debates.servers import ServerAddress, ServerConnection, ServerLost, connected
@@ -100,7 +100,7 @@ def _keep(
     task_id: str | None,
 ) -> StoredDebate:
     where = f"LangGraph server {address}"
-    settings = {**state["settings"], RAN_ON: where, SERVER: str(address)}
+    settings = {**settings_in(state, protocol), RAN_ON: where, SERVER: str(address)}
     is_demo = is_demonstration(state["seats"])
     about = debate_id, protocol, state, settings
     try:

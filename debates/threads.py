@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from contend.debates.adoption import adopt, write_origin_of_copy
 from contend.debates.leased import leased
 from contend.debates.leases import LEASE, Lease
-from contend.debates.record import StoredDebate
+from contend.debates.record import StoredDebate, settings_in
 from contend.debates.repository import Repository
 from contend.debates.spending import why_not_asked
 from contend.graph.errors import BUDGET, BadInput, ModelFailed
@@ -126,7 +126,7 @@ class ThreadRunner:
         self, run: _Run, protocol: str, debate_id: str, state: DebateState, ending: Ending
     ) -> None:
         lease = run.lease or await self._adopt(run, protocol, debate_id, state)
-        settings = {**run.settings, **state.get("settings", {})}
+        settings = {**run.settings, **settings_in(state, protocol)}
         changed = settings if settings != run.settings else None
         given = lease, ending.status, state, run.last_seq, ending.error
         await asyncio.to_thread(self._records().save, *given, settings=changed)

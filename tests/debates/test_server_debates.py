@@ -59,6 +59,7 @@ def server(
 
 def state() -> DebateState:
     about = SETTINGS.model_dump(mode="json")
+    about["from_cassette"] = True
     return {
         "question": "Why?",
         "protocol": "adversarial",
@@ -77,6 +78,7 @@ async def test_a_debate_on_a_server_names_it(records: Repository, server: list[s
     assert debate.server == str(ADDRESS)
     assert debate.ran_on == f"LangGraph server {ADDRESS}"
     assert records.debate_of(TASK) == debate.id
+    assert not debate.is_from_cassette  # what only our own records say is not the server's to say
 
 
 async def test_a_task_that_another_service_has_just_accepted_starts_no_second_debate(

@@ -2,12 +2,15 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.types import Command
 
+from contend.debates.history import graph_of
 from contend.debates.leases import LeaseLost
 from contend.debates.repository import Repository
 from contend.debates.run import open_repository
@@ -17,6 +20,7 @@ from contend.graph.errors import BUDGET, BadInput, ModelFailed
 from contend.graph.runners import run_by
 from contend.graph.settings import AdversarialSettings, DebateSettings
 from contend.graph.state import DebateState
+from contend.graph.values import Retrieval
 from contend.service.runs import Runs
 from tests.support.scripted import THREAD, Cast, full_cast, play, scripted_settings
 
@@ -69,6 +73,28 @@ async def test_changed_settings_reach_the_record(records: Repository, saver: Any
     assert (settings.max_rounds, settings.pause) == (4, "before_synthesis")
     assert settings.proposer_model == "scripted:proposer"
     assert found.ran_on == SERVER
+
+
+async def test_a_state_names_no_server_and_no_recording(records: Repository, saver: Any) -> None:
+    """Because a client may write any state, and a server is sent our token."""
+    internal = {"server": "http://elsewhere:1", "from_cassette": True, "ran_on": "elsewhere"}
+    await play(full_cast(), saver=saver, pause="each_round")
+    own = records.find(THREAD).settings
+    graph, config = graph_of("adversarial", saver), {"configurable": {"thread_id": THREAD}}
+    about: Any = {"settings": {**own, **internal, "max_rounds": 4}}
+    await graph.aupdate_state(config, about)
+    assert records.find(THREAD).settings == {**own, "max_rounds": 4}
+    records.delete(THREAD)
+    fresh = str(uuid4())
+    state = {**adopted_state(), **about}
+    await graph.aupdate_state({"configurable": {"thread_id": fresh}}, state, as_node="retrieve")
+    assert records.find(fresh).settings.keys() == own.keys()
+
+
+def adopted_state() -> dict[str, Any]:
+    seats, now = scripted_settings().build_seats(), datetime.now(UTC)
+    retrieval = Retrieval(embedding_model="", started_at=now, ended_at=now)
+    return {"question": "Why?", "protocol": "adversarial", "seats": seats, "retrieval": retrieval}
 
 
 async def test_a_thread_of_an_earlier_release_runs_with_the_settings_of_its_record(
