@@ -22,7 +22,15 @@ from contend.debates.family import (
 )
 from contend.debates.feedback import send_rating
 from contend.debates.journal import Journal
-from contend.debates.leases import Lease, LeaseLost, is_elsewhere, is_held, written
+from contend.debates.leases import (
+    RECORD,
+    Lease,
+    LeaseColumns,
+    LeaseLost,
+    is_elsewhere,
+    is_held,
+    written,
+)
 from contend.debates.listing import Filter, ListPage, read_page
 from contend.debates.loading import (
     UNREADABLE,
@@ -354,12 +362,12 @@ class Repository:
         with self._engine.connect() as connection:
             return leases.is_held_by(connection, debate_id, owner)
 
-    def is_held_elsewhere(self, debate_id: str) -> bool:
+    def is_held_elsewhere(self, debate_id: str, columns: LeaseColumns = RECORD) -> bool:
         with self._engine.connect() as connection:
-            return is_elsewhere(leases.read_lease(connection, debate_id))
+            return is_elsewhere(leases.read_lease(connection, debate_id, columns))
 
-    def acquire(self, debate_id: str) -> Lease:
-        lease = Lease(self._engine, debate_id)
+    def acquire(self, debate_id: str, columns: LeaseColumns = RECORD) -> Lease:
+        lease = Lease(self._engine, debate_id, columns)
         lease.acquire()
         return lease
 

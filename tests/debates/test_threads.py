@@ -10,14 +10,15 @@ import pytest
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.types import Command
 
+from contend.debates import leases
 from contend.debates.history import graph_of
-from contend.debates.leases import LeaseLost
+from contend.debates.leases import RUN, LeaseLost
 from contend.debates.repository import Repository
 from contend.debates.run import open_repository
 from contend.debates.threads import ThreadRunner, ending_of
 from contend.graph.checkpoints.saver import checkpointer
 from contend.graph.errors import BUDGET, BadInput, ModelFailed
-from contend.graph.runners import run_by
+from contend.graph.runners import RECORDED_BY, run_by
 from contend.graph.settings import AdversarialSettings, DebateSettings
 from contend.graph.state import DebateState
 from contend.graph.values import Retrieval
@@ -207,6 +208,54 @@ async def test_a_running_thread_holds_its_lease(records: Repository, saver: Any)
     cast.before = lambda _: look()
     await play(cast, saver=saver)
     assert refused == ["running"]
+
+
+class AnyGraph:
+    checkpointer, name = object(), "adversarial"
+
+
+@pytest.fixture
+def kept(records: Repository) -> Iterator[dict[str, Any]]:
+    """The config of runs of a debate whose record a client keeps in this database."""
+    settings = scripted_settings()
+    asked: DebateState = {"question": "Why?", "seats": settings.build_seats()}
+    about = settings.model_dump(mode="json")
+    records.start(THREAD, "adversarial", asked, about, demonstration=False)
+    lease = records.acquire(THREAD)
+    yield {"configurable": {"thread_id": THREAD}, "metadata": {RECORDED_BY: lease.owner}}
+    lease.release()
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_a_thread_whose_record_a_client_keeps_has_one_run_at_a_time(
+    workers: int, records: Repository, kept: dict[str, Any]
+) -> None:
+    first = ThreadRunner(lambda: records, SERVER)
+    second = ThreadRunner(lambda: records, SERVER) if workers == 2 else first
+    async with first.holding(AnyGraph, kept):
+        with pytest.raises(BadInput, match="is being run by another process"):
+            async with second.holding(AnyGraph, kept):
+                pass
+    async with second.holding(AnyGraph, kept):
+        pass
+
+
+async def test_a_run_of_a_crashed_worker_is_taken_over(
+    records: Repository, kept: dict[str, Any]
+) -> None:
+    crashed = records.acquire(THREAD, RUN)
+    leases._held.discard(crashed.owner)
+    async with ThreadRunner(lambda: records, SERVER).holding(AnyGraph, kept):
+        pass
+
+
+async def test_two_runs_of_a_new_thread_end_without_hiding_each_other(
+    records: Repository, saver: Any
+) -> None:
+    runner, config = ThreadRunner(lambda: records, SERVER), {"configurable": {"thread_id": THREAD}}
+    graph = graph_of("adversarial", saver)
+    async with runner.holding(graph, config), runner.holding(graph, config):
+        pass
 
 
 async def test_a_development_server_resumes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
