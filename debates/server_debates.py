@@ -91,6 +91,14 @@ async def _forget(server: ServerConnection, debate_id: str) -> None:
         await server.ask(lambda client: client.threads.delete(debate_id))
 
 
+async def delete_on_server(debate: StoredDebate) -> None:
+    """Stop the debate on its server and delete it there; raise ServerLost if it does not answer."""
+    async with connected(ServerAddress(debate.server or "")) as server:
+        with suppress(NotFoundError):
+            await server.ask(lambda client: client.threads.get(debate.id))
+            await ServerGraph(server, debate.protocol, debate.id).delete()
+
+
 def _keep(
     records: Repository,
     address: ServerAddress,

@@ -246,6 +246,11 @@ class ServerGraph:
             return None
         return next((each["run_id"] for each in runs if each["status"] in _ACTIVE), None)
 
+    async def delete(self) -> None:
+        if running := await self._active_run():
+            await self._cancel(running)
+        await self._server.ask(lambda client: client.threads.delete(self._thread))
+
     async def _stop_after_step(self, run_id: str) -> None:
         control = RunControl()
         control.request_drain("a person has something to say")

@@ -1,6 +1,7 @@
 """Debates that begin on a LangGraph server: what is stored here, and what is not."""
 
 import asyncio
+from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import count
@@ -12,12 +13,17 @@ import sqlalchemy as sa
 
 from contend.debates import server_debates
 from contend.debates.adoption import adopt
+from contend.debates.history import node_steps
 from contend.debates.prepare import draft_debate
+from contend.debates.prune import delete_debates
+from contend.debates.record import StoredDebate
 from contend.debates.repository import Repository, TaskAccepted
 from contend.debates.run import open_repository
 from contend.debates.server_debates import begin_on_server
 from contend.debates.servers import ServerAddress, ServerConnection
+from contend.graph.errors import BadInput
 from contend.graph.state import DebateState
+from tests.support.langgraph_server import LangGraphServer
 from tests.support.scripted import scripted_settings
 
 ADDRESS = ServerAddress("http://a:1,http://b:1")
@@ -90,6 +96,57 @@ async def test_a_task_that_another_service_has_just_accepted_starts_no_second_de
         await begin(records, str(uuid4()), TASK)
     assert records.ids() == server == [first.id]
     assert records.debate_of(TASK) == first.id
+
+
+@pytest.fixture
+def running() -> Iterator[LangGraphServer]:
+    with LangGraphServer() as running:
+        running.state = {"values": {}}
+        running.runs = [{"run_id": "run0", "status": "running"}]
+        yield running
+
+
+def begun_on(address: str, records: Repository) -> StoredDebate:
+    given = ServerAddress(address), "adversarial", str(uuid4()), state(), None
+    return server_debates._keep(records, *given)
+
+
+def test_a_deleted_debate_is_stopped_and_deleted_on_its_server(
+    records: Repository, running: LangGraphServer
+) -> None:
+    debate = begun_on(running.url, records)
+    pruned = delete_debates(records, [debate.id])
+    assert (pruned.debates, pruned.problems) == ((debate.id,), ())
+    assert running.is_cancelled
+    assert running.state is None
+    assert records.ids() == []
+
+
+def test_a_debate_whose_server_forgot_it_is_deleted(
+    records: Repository, running: LangGraphServer
+) -> None:
+    running.state = None
+    debate = begun_on(running.url, records)
+    assert delete_debates(records, [debate.id]).debates == (debate.id,)
+
+
+def test_a_debate_is_kept_if_its_server_does_not_delete_it(
+    records: Repository, running: LangGraphServer
+) -> None:
+    refused, away = begun_on(running.url, records), begun_on("http://127.0.0.1:9", records)
+    running.refusals["thread"] = deque([401])
+    pruned = delete_debates(records, [refused.id, away.id])
+    assert pruned.debates == ()
+    first, second = pruned.problems
+    assert first.startswith(f"Debate {refused.id[:8]} was not deleted: The server {running.url}")
+    assert "cannot be reached" in second
+    assert {*records.ids()} == {refused.id, away.id}
+
+
+async def test_steps_that_are_on_a_server_are_said_to_be_there(records: Repository) -> None:
+    debate = begun_on("http://127.0.0.1:9", records)
+    with pytest.raises(BadInput, match=r"on its server, http://127\.0\.0\.1:9"):
+        await node_steps(records, debate)
 
 
 class Killed(BaseException):

@@ -81,15 +81,19 @@ async def test_a_state_names_no_server_and_no_recording(records: Repository, sav
     internal = {"server": "http://elsewhere:1", "from_cassette": True, "ran_on": "elsewhere"}
     await play(full_cast(), saver=saver, pause="each_round")
     own = records.find(THREAD).settings
-    graph, config = graph_of("adversarial", saver), {"configurable": {"thread_id": THREAD}}
+    graph, config = graph_of("adversarial", saver), config_of(THREAD)
     about: Any = {"settings": {**own, **internal, "max_rounds": 4}}
     await graph.aupdate_state(config, about)
     assert records.find(THREAD).settings == {**own, "max_rounds": 4}
     records.delete(THREAD)
     fresh = str(uuid4())
     state = {**adopted_state(), **about}
-    await graph.aupdate_state({"configurable": {"thread_id": fresh}}, state, as_node="retrieve")
+    await graph.aupdate_state(config_of(fresh), state, as_node="retrieve")
     assert records.find(fresh).settings.keys() == own.keys()
+
+
+def config_of(thread: str) -> Any:
+    return {"configurable": {"thread_id": thread}}
 
 
 def adopted_state() -> dict[str, Any]:
@@ -252,7 +256,7 @@ async def test_a_run_of_a_crashed_worker_is_taken_over(
 async def test_two_runs_of_a_new_thread_end_without_hiding_each_other(
     records: Repository, saver: Any
 ) -> None:
-    runner, config = ThreadRunner(lambda: records, SERVER), {"configurable": {"thread_id": THREAD}}
+    runner, config = ThreadRunner(lambda: records, SERVER), config_of(THREAD)
     graph = graph_of("adversarial", saver)
     async with runner.holding(graph, config), runner.holding(graph, config):
         pass

@@ -78,7 +78,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._stream()
         elif kind == "runs":
             self._answer(200, self.server.runs)
-        elif kind == "state":
+        elif kind in ("state", "thread"):
             self._answer_known(self.server.state)
         else:
             self._answer_known(self._run())
@@ -101,7 +101,7 @@ class _Handler(BaseHTTPRequestHandler):
         kind = self._kind()
         if not self._is_refused(kind):
             self.server.state = None
-            self._answer(200, {})
+            self._answer(204, None)
 
     def _kind(self) -> str:
         last = self.path.partition("?")[0].rpartition("/")[2]
@@ -151,7 +151,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(200, body)
 
     def _answer(self, status: int, body: object) -> None:
-        words = json.dumps(body).encode()
+        words = b"" if body is None else json.dumps(body).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(words)))
