@@ -7,10 +7,8 @@ import tempfile
 from pathlib import Path
 from types import FrameType
 
-import pytest
-
+from deploy.postgres import PostgresServer
 from deploy.workers import Missing, Process, Workers, find_python, find_redis, free_port
-from tests.support.postgres import PostgresServer
 
 _WORKERS = 2
 
@@ -27,9 +25,6 @@ def main() -> int:
             _serve(workers)
     except Missing as missing:
         print(missing, file=sys.stderr)
-        return 2
-    except pytest.skip.Exception:
-        print("PostgreSQL is missing: install postgresql, for example with apt-get.")
         return 2
     except KeyboardInterrupt:
         print("\nStopped.")
