@@ -8,7 +8,15 @@ from pathlib import Path
 from types import FrameType
 
 from deploy.postgres import PostgresServer
-from deploy.workers import Missing, Process, Workers, find_python, find_redis, free_port
+from deploy.workers import (
+    Missing,
+    Process,
+    Workers,
+    answers,
+    find_python,
+    find_redis,
+    free_port,
+)
 
 _WORKERS = 2
 
@@ -49,7 +57,7 @@ def _serve(workers: Workers) -> None:
         {**workers.environment, "DATABASE_URL": database},
     )
     try:
-        page.wait_until(f"http://127.0.0.1:{port}/healthz")
+        page.wait_until(lambda: answers(f"http://127.0.0.1:{port}/healthz"))
         print(f"The page:  http://127.0.0.1:{port}/")
         print(f"Workers:   {server}")
         print(f'Terminal:  contend ask "..." --server {server}')
