@@ -17,8 +17,8 @@ from langgraph_sdk.client import LangGraphClient
 from benchmarks.forecast import REQUEST
 from benchmarks.harness import Result, data_home, model_process, wall
 from contend.graph.settings import ForecastSettings
+from deploy.postgres import PostgresServer
 from deploy.workers import Missing, Workers, find_redis, prepare_python
-from tests.support.postgres import PostgresServer
 
 SECONDS = 0.5  # of a call
 FORECASTS = 12

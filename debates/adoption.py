@@ -12,7 +12,7 @@ from contend.debates.checkpoint_threads import UnreadThread
 from contend.debates.family import Origin
 from contend.debates.history import Graph, HistoryStep, graph_of, read_history
 from contend.debates.loading import UNREADABLE
-from contend.debates.record import RAN_ON, StoredDebate
+from contend.debates.record import RAN_ON, StoredDebate, settings_in
 from contend.debates.repository import DebateExists, Repository
 from contend.graph.checkpoints.saver import checkpointer
 from contend.graph.record import Status
@@ -78,7 +78,7 @@ def adopt(
     where: str,
 ) -> StoredDebate:
     """Create a thread's debate record, so that every front end can list and resume it."""
-    settings = {**state["settings"], RAN_ON: where}
+    settings = {**settings_in(state, protocol), RAN_ON: where}
     is_demo = is_demonstration(state["seats"])
     with suppress(DebateExists):  # another process has just adopted it
         records.start(debate_id, protocol, state, settings, demonstration=is_demo)

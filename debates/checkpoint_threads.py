@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from contend.debates.family import Origin, write_origin
 from contend.debates.leases import is_held, written
-from contend.debates.record import RAN_ON, dump_state
+from contend.debates.record import RAN_ON, dump_state, settings_in
 from contend.debates.stored_turns import write_turns
 from contend.debates.tables import debates, forks, write
 from contend.graph.record import Status
@@ -98,7 +98,7 @@ class CheckpointThreads:
         values = {
             "status": status,
             "state": dump_state(state),
-            "settings": thread.mark(state["settings"]),
+            "settings": thread.mark(settings_in(state, thread.protocol)),
             "created_at": written(begun),
             "updated_at": written(datetime.now(UTC)),
         }

@@ -17,6 +17,7 @@ from contend.debates.family import Origin
 from contend.debates.record import StoredDebate
 from contend.debates.repository import Repository
 from contend.graph.checkpoints.saver import checkpointer
+from contend.graph.errors import BadInput
 from contend.graph.state import DebateState, Turn
 from contend.models.recording import Recording, using_recording
 
@@ -78,6 +79,12 @@ def graph_of(protocol: str, saver: BaseCheckpointSaver[Any]) -> Graph:
 @asynccontextmanager
 async def opened_graph(debate: StoredDebate) -> AsyncIterator[Graph]:
     async with checkpointer() as saver:
+        here: Any = {"configurable": {"thread_id": debate.id, "checkpoint_ns": ""}}
+        if debate.server and await saver.aget_tuple(here) is None:
+            raise BadInput(
+                f"The steps of debate {debate.id[:8]} are stored on its server, {debate.server}, "
+                "and only its record is here."
+            )
         yield graph_of(debate.protocol, saver)
 
 

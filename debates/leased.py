@@ -3,7 +3,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-from contend.debates.leases import LEASE, Lease
+from contend.debates.leases import LEASE, RECORD, Lease, LeaseColumns
 from contend.debates.repository import Repository
 from contend.debates.waiting import wait_for_event
 from contend.graph.errors import DatabaseUnavailable
@@ -11,10 +11,13 @@ from contend.graph.errors import DatabaseUnavailable
 
 @asynccontextmanager
 async def leased(
-    records: Repository, debate_id: str, runner: asyncio.Task[Any] | None = None
+    records: Repository,
+    debate_id: str,
+    runner: asyncio.Task[Any] | None = None,
+    columns: LeaseColumns = RECORD,
 ) -> AsyncIterator[Lease]:
     """Hold and renew the lease; cancel the run if another process takes it over."""
-    lease = await asyncio.to_thread(records.acquire, debate_id)
+    lease = await asyncio.to_thread(records.acquire, debate_id, columns)
     runner, ended = runner or asyncio.current_task(), asyncio.Event()
 
     async def renew() -> None:

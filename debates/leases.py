@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 import sqlalchemy as sa
@@ -19,6 +19,23 @@ from contend.graph.state import Turn
 
 # Renewed long before it expires; a crash of a process on this machine is noticed immediately.
 LEASE = timedelta(seconds=30)
+
+
+class LeaseColumns(NamedTuple):
+    owner: sa.Column[Any]
+    holder: sa.Column[Any]
+    until: sa.Column[Any]
+
+    def select(self, debate_id: str) -> sa.Select[Any]:
+        named = zip(self, ("lease_owner", "lease_holder", "lease_until"), strict=True)
+        columns = [column.label(name) for column, name in named]
+        return sa.select(*columns).where(debates.c.id == debate_id)
+
+
+RECORD = LeaseColumns(debates.c.lease_owner, debates.c.lease_holder, debates.c.lease_until)
+"""The lease of the process that keeps a debate's record, and usually runs the debate."""
+RUN = LeaseColumns(debates.c.run_owner, debates.c.run_holder, debates.c.run_until)
+"""The lease of the server process that runs a debate, even if a client keeps the record."""
 
 
 class LeaseLost(Exception):
@@ -33,9 +50,10 @@ _held: set[str] = set()
 
 
 class Lease:
-    def __init__(self, engine: sa.Engine, debate_id: str) -> None:
+    def __init__(self, engine: sa.Engine, debate_id: str, columns: LeaseColumns = RECORD) -> None:
         self._engine, self.debate_id, self.owner = engine, debate_id, str(uuid4())
-        self.is_mine = sa.and_(debates.c.id == debate_id, debates.c.lease_owner == self.owner)
+        self._columns = columns
+        self.is_mine = sa.and_(debates.c.id == debate_id, columns.owner == self.owner)
         self.saved: tuple[Turn, ...] = ()
         """The turns that this process has saved."""
 
@@ -50,45 +68,48 @@ class Lease:
 
     def _take(self) -> None:
         with write(self._engine) as connection:
-            lease = sa.select(debates.c.lease_owner, debates.c.lease_holder)
-            found = connection.execute(lease.where(debates.c.id == self.debate_id)).first()
+            owner, holder, until = self._columns
+            found = connection.execute(self._columns.select(self.debate_id)).first()
             if found is None:
                 raise BadInput(f"Debate {self.debate_id} was deleted.")
-            holder, now = found.lease_holder, _clock(connection)
+            now = _clock(connection)
             free = sa.or_(
-                debates.c.lease_until.is_(None),
-                debates.c.lease_until < written(now),
-                debates.c.lease_owner == (found.lease_owner if _is_dead(found) else None),
+                until.is_(None),
+                until < written(now),
+                owner == (found.lease_owner if _is_dead(found) else None),
             )
             taken = connection.execute(
                 debates.update()
                 .where(debates.c.id == self.debate_id, free)
                 .values(
-                    lease_owner=self.owner,
-                    lease_holder=f"{_machine()}:{os.getpid()}",
-                    lease_until=written(now + LEASE),
+                    {
+                        owner: self.owner,
+                        holder: f"{_machine()}:{os.getpid()}",
+                        until: written(now + LEASE),
+                    }
                 )
             )
         if taken.rowcount != 1:
-            raise BadInput(f"Debate {self.debate_id} is being run by another process ({holder}).")
+            by = found.lease_holder
+            raise BadInput(f"Debate {self.debate_id} is being run by another process ({by}).")
 
     def renew(self) -> bool:
         """Renew the lease; return False if it is lost, but True on a database error."""
         try:
             with write(self._engine) as connection:
-                return self._set(connection, lease_until=written(_clock(connection) + LEASE))
+                return self._set(connection, until=written(_clock(connection) + LEASE))
         except (sa.exc.SQLAlchemyError, DatabaseUnavailable):
             return True
 
     def release(self) -> None:
         _held.discard(self.owner)
         with write(self._engine) as connection:
-            self._set(connection, lease_owner=None, lease_holder=None, lease_until=None)
+            self._set(connection, owner=None, holder=None, until=None)
 
     def _set(self, connection: sa.Connection, **values: str | None) -> bool:
-        return (
-            connection.execute(debates.update().where(self.is_mine).values(**values)).rowcount == 1
-        )
+        changed = {getattr(self._columns, name): value for name, value in values.items()}
+        update = debates.update().where(self.is_mine).values(changed)
+        return connection.execute(update).rowcount == 1
 
 
 def is_held(connection: sa.Connection, row: Any) -> bool:
@@ -96,9 +117,8 @@ def is_held(connection: sa.Connection, row: Any) -> bool:
     return alive and not _is_dead(row)
 
 
-def read_lease(connection: sa.Connection, debate_id: str) -> Any:
-    lease = sa.select(debates.c.lease_owner, debates.c.lease_holder, debates.c.lease_until)
-    return connection.execute(lease.where(debates.c.id == debate_id)).first()
+def read_lease(connection: sa.Connection, debate_id: str, columns: LeaseColumns = RECORD) -> Any:
+    return connection.execute(columns.select(debate_id)).first()
 
 
 def is_held_by(connection: sa.Connection, debate_id: str, owner: str) -> bool:

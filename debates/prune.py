@@ -1,3 +1,4 @@
+import asyncio
 import re
 import shutil
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from contend.debates.outputs import find_folder
 from contend.debates.record import StoredDebate
 from contend.debates.repository import Repository
 from contend.graph.checkpoints.outages import unsaved_folder
-from contend.graph.errors import BadInput, DamagedDebate
+from contend.graph.errors import BadInput, DamagedDebate, Paused
 from contend.graph.settings import data_home, outputs_home
 from contend.retrieval.documents import corpus_id
 
@@ -23,6 +24,8 @@ class Pruned:
     freed_bytes: int
     is_compacted: bool
     """Whether the freed space was returned to the disk."""
+    problems: tuple[str, ...] = ()
+    """Why debates were kept that continue on a server."""
 
 
 def parse_age(text: str) -> timedelta:
@@ -34,10 +37,13 @@ def parse_age(text: str) -> timedelta:
 
 def delete_debates(records: Repository, ids: Sequence[str], *, compact: bool = False) -> Pruned:
     """Delete debates that are not running; `compact` also shrinks the database."""
-    deleted, files, freed = [], set[Path](), 0
+    deleted, problems, files, freed = [], list[str](), set[Path](), 0
     for each in ids:
         debate = _find(records, each)
         with suppress(BadInput):  # a process has just started to run it
+            if debate and debate.server and (why := _delete_on_server(records, debate)):
+                problems.append(f"Debate {each[:8]} was not deleted: {why}")
+                continue
             freed += records.delete(each)
             deleted.append(each)
             freed += _delete_all([unsaved_folder(each), *_output_folder(debate)])
@@ -45,7 +51,21 @@ def delete_debates(records: Repository, ids: Sequence[str], *, compact: bool = F
     if files:
         freed += _delete_all(files - _used_files(records, files))
     shrunk = records.compact() if deleted and compact else None
-    return Pruned(tuple(deleted), freed + (shrunk or 0), shrunk is not None)
+    return Pruned(tuple(deleted), freed + (shrunk or 0), shrunk is not None, tuple(problems))
+
+
+def _delete_on_server(records: Repository, debate: StoredDebate) -> str | None:
+    """Stop and delete the debate on its server; return why that is not possible."""
+    from contend.debates.server_debates import delete_on_server  # slow to import
+
+    lease = records.acquire(debate.id)
+    try:
+        asyncio.run(delete_on_server(debate))
+    except (BadInput, Paused) as refused:
+        return str(refused)
+    finally:
+        lease.release()
+    return None
 
 
 def _find(records: Repository, debate_id: str) -> StoredDebate | None:

@@ -127,6 +127,12 @@ class StoredDebate(BaseModel):
         return {"output_dir": str(found) if found else None}
 
 
+def settings_in(state: DebateState, protocol: str) -> dict[str, Any]:
+    """Return the protocol's settings from a state, which must not set the internal ones."""
+    given = state.get("settings", {})
+    return {name: given[name] for name in SETTINGS[protocol].model_fields if name in given}
+
+
 def dump_state(state: DebateState) -> dict[str, Any]:
     """Return the state as JSON, without the parts stored elsewhere: turns, settings, protocol."""
     kept = {key: value for key, value in state.items() if key not in _COLUMNS}

@@ -21,7 +21,15 @@ from contend.debates.family import (
     write_origin,
 )
 from contend.debates.journal import Journal
-from contend.debates.leases import Lease, LeaseLost, is_elsewhere, is_held, written
+from contend.debates.leases import (
+    RECORD,
+    Lease,
+    LeaseColumns,
+    LeaseLost,
+    is_elsewhere,
+    is_held,
+    written,
+)
 from contend.debates.listing import Filter, ListPage, read_page
 from contend.debates.loading import (
     UNREADABLE,
@@ -210,6 +218,14 @@ class Repository:
         with suppress(sa.exc.IntegrityError), tables.write(self._engine) as connection:
             connection.execute(insert)
 
+    def accept_with(self, debate_id: str, settings: dict[str, Any], task_id: str | None) -> None:
+        """Store a debate's settings; if there is a task, accept it or raise TaskAccepted."""
+        row = tables.debates.update().where(tables.debates.c.id == debate_id)
+        with tables.write(self._engine) as connection:
+            connection.execute(row.values(settings=settings))
+            if task_id is not None:
+                _accept(connection, debate_id, task_id)
+
     def withdraw(self, debate_id: str) -> None:
         """Keep services from continuing a debate until a person resumes it."""
         with tables.write(self._engine) as connection:
@@ -344,12 +360,12 @@ class Repository:
         with self._engine.connect() as connection:
             return leases.is_held_by(connection, debate_id, owner)
 
-    def is_held_elsewhere(self, debate_id: str) -> bool:
+    def is_held_elsewhere(self, debate_id: str, columns: LeaseColumns = RECORD) -> bool:
         with self._engine.connect() as connection:
-            return is_elsewhere(leases.read_lease(connection, debate_id))
+            return is_elsewhere(leases.read_lease(connection, debate_id, columns))
 
-    def acquire(self, debate_id: str) -> Lease:
-        lease = Lease(self._engine, debate_id)
+    def acquire(self, debate_id: str, columns: LeaseColumns = RECORD) -> Lease:
+        lease = Lease(self._engine, debate_id, columns)
         lease.acquire()
         return lease
 

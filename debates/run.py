@@ -25,6 +25,7 @@ from contend.debates.recordings import load_recording
 from contend.debates.remarks import answer_pause, refuse_unusable_remark
 from contend.debates.repository import Repository
 from contend.debates.server_graph import graph_for
+from contend.debates.servers import ServerLost
 from contend.debates.spending import budget_of, open_ledger, why_not_asked
 from contend.graph.checkpoints.location import database
 from contend.graph.checkpoints.outages import retry_until_available
@@ -259,6 +260,8 @@ class _Run:
     async def _snapshot(self) -> StateSnapshot:
         try:
             return await self.graph.aget_state(self.config)
+        except ServerLost as lost:  # nothing has changed yet, and the debate may continue there
+            raise BadInput(f"{lost}. Check the address, and that it is running.") from lost
         except (ValueError, TypeError, KeyError, sqlite3.DatabaseError) as error:
             debate = self.debate.id
             message = (

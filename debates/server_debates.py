@@ -6,15 +6,15 @@ from typing import Any, cast
 
 from langgraph_sdk.errors import NotFoundError
 
-from contend.debates.adoption import adopt
 from contend.debates.prepare import DebateDraft
-from contend.debates.record import RAN_ON, SERVER, StoredDebate
+from contend.debates.record import RAN_ON, SERVER, StoredDebate, settings_in
 from contend.debates.repository import DebateExists, Repository, TaskAccepted
 from contend.debates.server_graph import ServerGraph
 from contend.debates.servers import ServerAddress, ServerConnection, ServerLost, connected
 from contend.graph.errors import BadInput
 from contend.graph.forecast_contract.request import DebateRequest
 from contend.graph.state import DebateState
+from contend.models.seats import is_demonstration
 
 _FIRST_NODE = "retrieve"  # this node chooses the seats and refuses unusable questions
 
@@ -38,10 +38,14 @@ async def begin_on_server(
         async with connected(address) as server:
             await server.check(protocol)
             state = await _prepared(server, draft, request, debate_id)
+            given = records, address, protocol, debate_id, state, task_id
+            try:
+                return await asyncio.to_thread(_store_record, *given)
+            except TaskAccepted:  # another service has just started the same task
+                await _delete_thread(server, debate_id)
+                raise
     except ServerLost as lost:
         raise BadInput(f"{lost}. Check the address, and that it is running.") from lost
-    given = records, address, protocol, debate_id, state, task_id
-    return await asyncio.to_thread(_store_record, *given)
 
 
 def _refuse_known(records: Repository, debate_id: str, task_id: str | None) -> None:
@@ -87,6 +91,14 @@ async def _delete_thread(server: ServerConnection, debate_id: str) -> None:
         await server.ask(lambda client: client.threads.delete(debate_id))
 
 
+async def delete_on_server(debate: StoredDebate) -> None:
+    """Stop the debate on its server and delete it there; raise ServerLost if it does not answer."""
+    async with connected(ServerAddress(debate.server or "")) as server:
+        with suppress(NotFoundError):
+            await server.ask(lambda client: client.threads.get(debate.id))
+            await ServerGraph(server, debate.protocol, debate.id).delete()
+
+
 def _store_record(
     records: Repository,
     address: ServerAddress,
@@ -96,10 +108,21 @@ def _store_record(
     task_id: str | None,
 ) -> StoredDebate:
     where = f"LangGraph server {address}"
-    # A server that uses our database may have created the record already.
-    found = adopt(records, protocol, debate_id, state, where)
-    settings = {**found.settings, RAN_ON: where, SERVER: str(address)}
-    records.change_settings(debate_id, settings)
-    if task_id is not None:
-        records.accept(debate_id, task_id)
+    settings = {**settings_in(state, protocol), RAN_ON: where, SERVER: str(address)}
+    is_demo = is_demonstration(state["seats"])
+    about = debate_id, protocol, state, settings
+    try:
+        records.start(*about, demonstration=is_demo, task_id=task_id)
+    except DebateExists:  # a server that uses our database has created the record already
+        _take_over(records, debate_id, settings, task_id)
     return records.find(debate_id)
+
+
+def _take_over(
+    records: Repository, debate_id: str, settings: dict[str, Any], task_id: str | None
+) -> None:
+    try:
+        records.accept_with(debate_id, settings, task_id)
+    except TaskAccepted:
+        records.delete(debate_id)
+        raise

@@ -10,7 +10,8 @@ from httpx import TransportError
 from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
 from langgraph.types import Command, Interrupt, StateSnapshot
-from langgraph_sdk.errors import InternalServerError, NotFoundError
+from langgraph_sdk.client import LangGraphClient
+from langgraph_sdk.errors import APIStatusError, NotFoundError
 from pydantic import TypeAdapter
 
 from contend.debates.history import opened_graph
@@ -19,6 +20,7 @@ from contend.debates.record import StoredDebate
 from contend.debates.servers import (
     ServerAddress,
     ServerConnection,
+    ServerLost,
     connected,
     text_of_error,
 )
@@ -30,6 +32,10 @@ from contend.graph.state import DebateState
 _ACTIVE = ("pending", "running")
 _MODES = ["custom", "values"]
 _INTERRUPTED = "__interrupt__"
+# No event has this id, and both kinds of servers then send all events of the run.
+_BEFORE_ALL = "0"
+# How long to wait before a stream without events is opened again; doubled each time.
+_PAUSE, _LONGEST_PAUSE = 0.5, 8.0
 
 
 class FailedOnServer(ModelFailed):
@@ -63,7 +69,7 @@ class ServerGraph:
 
     async def aget_state(self, _: object = None) -> StateSnapshot:
         try:
-            state = await self._server.ask_with_retries(
+            state = await self._server.ask_about_run(
                 lambda client: client.threads.get_state(self._thread)
             )
         except NotFoundError:
@@ -76,7 +82,7 @@ class ServerGraph:
         return StateSnapshot(
             values=read_state(state.get("values")),
             next=tuple(state.get("next") or ()),
-            config={"configurable": {"thread_id": self._thread}},
+            config={"configurable": {"thread_id": self._thread, **_checkpoint_of(state)}},
             metadata=None,
             created_at=state.get("created_at") if state.get("values") else None,
             parent_config=None,
@@ -108,10 +114,11 @@ class ServerGraph:
             yield _values_part(snapshot.values, snapshot.interrupts)
             return
         seen = len(snapshot.values.get("turns", ())) if running else 0
+        joined_at = _checkpoint_in(snapshot) if running else None
         if running is None:
             asked = context.model_dump(mode="json")
             running = await self.start(_run_payload(given), asked, config.get("recursion_limit"))
-        async for part in self.follow(running, control, seen):
+        async for part in self.follow(running, control, seen, joined_at):
             yield part
 
     async def start(
@@ -124,8 +131,14 @@ class ServerGraph:
         """Start a run and return its id; the run continues even if this process ends."""
         about = {RECORDED_BY: self._lease.owner} if self._lease else {}
         limit = {"recursion_limit": recursion_limit} if recursion_limit else {}
-        run = await self._server.ask_with_retries(
-            lambda client: client.runs.create(
+        is_repeated = False
+
+        async def create(client: LangGraphClient) -> str:
+            nonlocal is_repeated
+            if is_repeated and (made := await self._find_our_run(client)):
+                return made
+            is_repeated = True
+            run = await client.runs.create(
                 self._thread,
                 self._protocol,
                 context=context,
@@ -137,13 +150,27 @@ class ServerGraph:
                 interrupt_after=[until] if until else None,
                 **what,
             )
-        )
-        return run["run_id"]
+            return run["run_id"]
+
+        return await self._server.ask_with_retries(create)
+
+    async def _find_our_run(self, client: LangGraphClient) -> str | None:
+        """Return the run that a lost answer was about; without a lease, the thread is new."""
+        runs = await client.runs.list(self._thread, limit=5)
+        owner = self._lease.owner if self._lease else None
+        return next((each["run_id"] for each in runs if _recorded_by(each) == owner), None)
 
     async def follow(
-        self, run_id: str, control: RunControl | None = None, seen: int = 0
+        self,
+        run_id: str,
+        control: RunControl | None = None,
+        seen: int = 0,
+        joined_at: str | None = None,
     ) -> AsyncGenerator[dict[str, Any]]:
-        """Yield the run's events and states; skip events until `seen` turns have been read."""
+        """Yield the run's events and states, except those before `seen` turns had been spoken.
+
+        `joined_at` is the newest checkpoint of a run that was already in progress.
+        """
         is_caught_up, failure = not seen, ("", "")
         try:
             async for event, data in self._parts(run_id):
@@ -154,8 +181,10 @@ class ServerGraph:
                 elif event == "values" and _INTERRUPTED not in data:
                     state = read_state(data)
                     is_caught_up = is_caught_up or len(state.get("turns", ())) >= seen
-                    yield _values_part(state, ())
-                    if control and control.drain_requested:
+                    if is_caught_up:
+                        yield _values_part(state, ())
+                    is_wanted = control and control.drain_requested
+                    if is_wanted and await self._has_finished_step(joined_at):
                         await self._cancel(run_id)
         except asyncio.CancelledError:
             if await self._is_ours():
@@ -168,6 +197,10 @@ class ServerGraph:
         if snapshot.next and not snapshot.interrupts and (self._lease or control):
             raise GraphDrained((control and control.drain_reason) or "stopped on the server")
 
+    async def _has_finished_step(self, since: str | None) -> bool:
+        """Return whether a step has ended since this checkpoint, because states may be old ones."""
+        return since is None or _checkpoint_in(await self.aget_state()) != since
+
     async def _is_ours(self) -> bool:
         """Return whether no other process has taken over the debate."""
         lease = self._lease
@@ -175,42 +208,60 @@ class ServerGraph:
 
     async def _parts(self, run_id: str) -> AsyncIterator[tuple[str, Any]]:
         """Yield the run's stream; reconnect if a worker or the network fails."""
-        last: str | None = None
+        last, pause = _BEFORE_ALL, 0.0
+        seen: set[tuple[str | None, str]] = set()  # a server may repeat what it has just sent
         while True:
-            with suppress(TransportError, InternalServerError):
+            try:
                 async for part in self._server.client.runs.join_stream(
                     self._thread, run_id, stream_mode=cast("Any", _MODES), last_event_id=last
                 ):
-                    last = part.id or last
+                    last, known = part.id or last, (part.id, part.event)
+                    if part.id and known in seen:
+                        continue
+                    seen.add(known)
+                    pause = 0.0
                     yield part.event, part.data
+            except (TransportError, APIStatusError) as error:
+                self._server.excuse(error)
             if (await self._run(run_id))["status"] not in _ACTIVE:
                 return
             self._server.try_next()
+            await asyncio.sleep(pause)
+            pause = min(2 * pause + _PAUSE, _LONGEST_PAUSE)
 
     async def _run(self, run_id: str) -> Any:
-        return await self._server.ask_with_retries(
-            lambda client: client.runs.get(self._thread, run_id)
-        )
+        try:
+            return await self._server.ask_about_run(
+                lambda client: client.runs.get(self._thread, run_id)
+            )
+        except NotFoundError as unknown:
+            raise ServerLost("The server does not know this run of the debate.") from unknown
 
     async def _active_run(self) -> str | None:
         try:
-            runs = await self._server.ask_with_retries(
+            runs = await self._server.ask_about_run(
                 lambda client: client.runs.list(self._thread, limit=5)
             )
         except NotFoundError:
             return None
         return next((each["run_id"] for each in runs if each["status"] in _ACTIVE), None)
 
+    async def delete(self) -> None:
+        if running := await self._active_run():
+            await self._cancel(running)
+        await self._server.ask(lambda client: client.threads.delete(self._thread))
+
     async def _stop_after_step(self, run_id: str) -> None:
         control = RunControl()
         control.request_drain("a person has something to say")
+        joined_at = _checkpoint_in(await self.aget_state())
         with suppress(GraphDrained):
-            async for _ in self.follow(run_id, control):
+            async for _ in self.follow(run_id, control, joined_at=joined_at):
                 pass
 
     async def _cancel(self, run_id: str) -> None:
         with suppress(NotFoundError):
-            await self._server.ask_with_retries(
+            await self._server.ask_about_run(
                 lambda client: client.runs.cancel(self._thread, run_id, wait=True)
             )
 
@@ -233,6 +284,21 @@ def read_state(values: Any) -> DebateState:
 @cache
 def _adapter() -> TypeAdapter[DebateState]:
     return TypeAdapter(DebateState)
+
+
+def _recorded_by(run: Any) -> str | None:
+    # Aegra keeps a run's config, and `langgraph dev` its metadata.
+    kept = (run.get("config") or {}).get("metadata") or run.get("metadata") or {}
+    return kept.get(RECORDED_BY)
+
+
+def _checkpoint_of(state: Any) -> dict[str, str]:
+    found = (state.get("checkpoint") or {}).get("checkpoint_id")
+    return {"checkpoint_id": found} if found else {}
+
+
+def _checkpoint_in(snapshot: StateSnapshot) -> str | None:
+    return snapshot.config["configurable"].get("checkpoint_id")
 
 
 def _values_part(state: Any, interrupts: tuple[Interrupt, ...]) -> dict[str, Any]:

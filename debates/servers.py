@@ -3,6 +3,7 @@
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -12,11 +13,10 @@ from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import (
     APIStatusError,
     AuthenticationError,
-    InternalServerError,
     NotFoundError,
     PermissionDeniedError,
 )
-from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, wait_fixed
+from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_fixed
 
 from contend.graph.errors import BadInput, Paused
 from contend.graph.settings import SETTINGS
@@ -29,11 +29,12 @@ _TOKEN_VARIABLE = "CONTEND_SERVICE_TOKEN"  # noqa: S105 - the variable's name, n
 _PATIENCE = 30.0
 _PAUSE = 0.5
 _TIMEOUT = (5.0, 60.0, 60.0, 5.0)  # to connect, read, write, and get a connection
-_OUTAGES = (httpx.TransportError, InternalServerError)
+# A server that answers so is busy: it may answer the same request later.
+_BUSY = frozenset({408, 409, 425, 429})
 
 
 class ServerLost(Paused):
-    """Raised if no address of the server answers; the debate may continue there."""
+    """Raised if the server does not tell how a debate goes on; it may continue there."""
 
 
 class ServerAddress:
@@ -83,19 +84,17 @@ class ServerConnection:
         """Ask every address, and retry for `patience` seconds; raise ServerLost if none answers."""
         try:
             async for trial in AsyncRetrying(
-                retry=retry_if_exception_type(_OUTAGES),
+                retry=retry_if_exception(is_outage),
                 stop=stop_after_delay(patience),
                 wait=wait_fixed(_PAUSE),
                 reraise=True,
             ):
                 with trial:
                     result = await self._ask_each(question)
-        except _OUTAGES as outage:
-            raise ServerLost(self._connection_error(outage)) from outage
         except NotFoundError:
             raise
-        except APIStatusError as refused:
-            raise BadInput(self._refusal(refused)) from refused
+        except (httpx.TransportError, APIStatusError) as error:
+            raise self._failure(error) from error
         return result
 
     async def ask_with_retries(
@@ -103,25 +102,43 @@ class ServerConnection:
     ) -> Result:
         return await self.ask(question, patience=_PATIENCE)
 
+    async def ask_about_run(
+        self, question: Callable[[LangGraphClient], Awaitable[Result]]
+    ) -> Result:
+        """Ask patiently about a run, which continues even if the server refuses to answer us."""
+        try:
+            return await self.ask_with_retries(question)
+        except BadInput as refused:
+            raise ServerLost(str(refused)) from refused
+
+    def excuse(self, error: httpx.TransportError | APIStatusError) -> None:
+        """Raise ServerLost, unless the same request may succeed later."""
+        if not is_outage(error):
+            raise ServerLost(str(self._failure(error))) from error
+
     async def _ask_each(self, question: Callable[[LangGraphClient], Awaitable[Result]]) -> Result:
         for _ in self._clients[1:]:
             try:
                 return await question(self.client)
-            except _OUTAGES:
+            except (httpx.TransportError, APIStatusError) as error:
+                if not is_outage(error):
+                    raise
                 self.try_next()
         return await question(self.client)
 
     def try_next(self) -> None:
         self._clients.append(self._clients.pop(0))
 
-    def _refusal(self, refused: APIStatusError) -> str:
-        if isinstance(refused, AuthenticationError | PermissionDeniedError):
-            return f"The server {self._address} needs a token. Set {_TOKEN_VARIABLE} to its token."
-        return f"The server {self._address} refused: {scrub(refused.message)}"
-
-    def _connection_error(self, error: Exception) -> str:
-        why = scrub(str(error)) or type(error).__name__
-        return f"The server {self._address} cannot be reached: {why}"
+    def _failure(self, error: httpx.TransportError | APIStatusError) -> ServerLost | BadInput:
+        server = f"The server {self._address}"
+        if not isinstance(error, APIStatusError):
+            why = scrub(str(error)) or type(error).__name__
+            return ServerLost(f"{server} cannot be reached: {why}")
+        if is_outage(error):
+            return ServerLost(f"{server} cannot answer now: {scrub(error.message)}")
+        if isinstance(error, AuthenticationError | PermissionDeniedError):
+            return BadInput(f"{server} needs a token. Set {_TOKEN_VARIABLE} to its token.")
+        return BadInput(f"{server} refused: {scrub(error.message)}")
 
     async def check(self, protocol: str) -> None:
         """Raise BadInput unless the server answers, accepts our token and has the graph."""
@@ -136,6 +153,13 @@ class ServerConnection:
             raise BadInput(f"{problem}. Check the address, and that it is running.") from unusable
         if not found:
             raise BadInput(f"The server {self._address} has no graph '{protocol}'.")
+
+
+def is_outage(error: BaseException) -> bool:
+    """Return whether the same request may succeed later."""
+    if isinstance(error, APIStatusError):
+        return error.status_code in _BUSY or error.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR
+    return isinstance(error, httpx.TransportError)
 
 
 @asynccontextmanager

@@ -35,6 +35,9 @@ debates = sa.Table(
     sa.Column("lease_holder", sa.String(255)),
     sa.Column("lease_until", sa.String(32)),
     sa.Column("title", sa.Text),
+    sa.Column("run_owner", sa.String(36)),
+    sa.Column("run_holder", sa.String(255)),
+    sa.Column("run_until", sa.String(32)),
 )
 turns = sa.Table(
     "debate_turns",

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from contend.debates.adoption import adopt, write_origin_of_copy
 from contend.debates.leased import leased
-from contend.debates.leases import LEASE, Lease
-from contend.debates.record import StoredDebate
+from contend.debates.leases import LEASE, RECORD, RUN, Lease, LeaseColumns
+from contend.debates.record import StoredDebate, settings_in
 from contend.debates.repository import Repository
 from contend.debates.spending import why_not_asked
 from contend.graph.errors import BUDGET, BadInput, ModelFailed
@@ -69,8 +69,10 @@ class ThreadRunner:
             if found is None:
                 first = await asyncio.to_thread(self._records().threads.first_checkpoint, thread)
                 run.is_copy = first is not None
-            elif not await self._is_kept_elsewhere(run, thread, config):
-                await self._acquire_for_run(run, found)
+            else:
+                await self._take(run, thread, RUN)
+                if not await self._is_kept_elsewhere(run, thread, config):
+                    await self._acquire_for_run(run, found)
             self._runs[thread] = run
             failure: BaseException | None = None
             try:
@@ -79,7 +81,7 @@ class ThreadRunner:
                 failure = error
                 raise
             finally:
-                del self._runs[thread]
+                self._runs.pop(thread, None)
                 with _log_errors(thread) if failure else nullcontext():
                     await asyncio.shield(self._end(run, graph, thread, failure))
 
@@ -102,31 +104,36 @@ class ThreadRunner:
 
     async def _adopt(self, run: _Run, protocol: str, debate_id: str, state: DebateState) -> Lease:
         given = self._records(), protocol, debate_id, state, self._where
-        return await self._acquire_for_run(run, await asyncio.to_thread(adopt, *given))
+        debate = await asyncio.to_thread(adopt, *given)
+        await self._take(run, debate_id, RUN)
+        return await self._acquire_for_run(run, debate)
 
     async def _acquire_for_run(self, run: _Run, debate: StoredDebate) -> Lease:
         run.last_seq, run.settings = debate.last_seq, debate.settings
         about = debate.as_settings().model_dump(mode="json")
         run.recorded = {"protocol": debate.protocol, "settings": about}
+        run.lease = await self._take(run, debate.id, RECORD)
+        return run.lease
+
+    async def _take(self, run: _Run, debate_id: str, columns: LeaseColumns) -> Lease:
         # A worker on another machine may have crashed in this run: wait until its lease expires.
         for _ in range(int(LEASE.total_seconds())):
             with suppress(BadInput):
-                return await self._take(run, debate.id)
-            if not await asyncio.to_thread(self._records().is_held_elsewhere, debate.id):
+                return await self._enter(run, debate_id, columns)
+            if not await asyncio.to_thread(self._records().is_held_elsewhere, debate_id, columns):
                 break
             await asyncio.sleep(_SECONDS_BETWEEN_TRIES)
-        return await self._take(run, debate.id)
+        return await self._enter(run, debate_id, columns)
 
-    async def _take(self, run: _Run, debate_id: str) -> Lease:
-        holding = leased(self._records(), debate_id, run.runner)
-        run.lease = await run.stack.enter_async_context(holding)
-        return run.lease
+    async def _enter(self, run: _Run, debate_id: str, columns: LeaseColumns) -> Lease:
+        holding = leased(self._records(), debate_id, run.runner, columns)
+        return await run.stack.enter_async_context(holding)
 
     async def _save(
         self, run: _Run, protocol: str, debate_id: str, state: DebateState, ending: Ending
     ) -> None:
         lease = run.lease or await self._adopt(run, protocol, debate_id, state)
-        settings = {**run.settings, **state.get("settings", {})}
+        settings = {**run.settings, **settings_in(state, protocol)}
         changed = settings if settings != run.settings else None
         given = lease, ending.status, state, run.last_seq, ending.error
         await asyncio.to_thread(self._records().save, *given, settings=changed)

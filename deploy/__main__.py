@@ -7,10 +7,16 @@ import tempfile
 from pathlib import Path
 from types import FrameType
 
-import pytest
-
-from deploy.workers import Missing, Process, Workers, find_python, find_redis, free_port
-from tests.support.postgres import PostgresServer
+from deploy.postgres import PostgresServer
+from deploy.workers import (
+    Missing,
+    Process,
+    Workers,
+    answers,
+    find_python,
+    find_redis,
+    free_port,
+)
 
 _WORKERS = 2
 
@@ -27,9 +33,6 @@ def main() -> int:
             _serve(workers)
     except Missing as missing:
         print(missing, file=sys.stderr)
-        return 2
-    except pytest.skip.Exception:
-        print("PostgreSQL is missing: install postgresql, for example with apt-get.")
         return 2
     except KeyboardInterrupt:
         print("\nStopped.")
@@ -54,7 +57,7 @@ def _serve(workers: Workers) -> None:
         {**workers.environment, "DATABASE_URL": database},
     )
     try:
-        page.wait_until(f"http://127.0.0.1:{port}/healthz")
+        page.wait_until(lambda: answers(f"http://127.0.0.1:{port}/healthz"))
         print(f"The page:  http://127.0.0.1:{port}/")
         print(f"Workers:   {server}")
         print(f'Terminal:  contend ask "..." --server {server}')

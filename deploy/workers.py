@@ -6,7 +6,9 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -17,11 +19,17 @@ REPOSITORY = Path(__file__).parents[1]
 _FOLDER = REPOSITORY / ".cluster"
 _PINS = (REPOSITORY / "constraints.txt", REPOSITORY / "deploy" / "constraints.txt")
 _SECONDS_TO_START, _SECONDS_TO_STOP = 240, 20
+_MOST_PORTS = 5
+_PORT_TAKEN = "address already in use"
 _SHOW_PATH = "import sys; print(sys.executable); sys.exit(sys.version_info < (3, 12))"
 
 
 class Missing(Exception):
     """Raised if this machine lacks a program that a cluster needs."""
+
+
+class PortTaken(RuntimeError):
+    """Raised if another program has taken the port of a process that was about to use it."""
 
 
 def find_redis() -> str:
@@ -87,13 +95,15 @@ class Process:
     def pid(self) -> int:
         return self._process.pid
 
-    def wait_until(self, url: str) -> None:
+    def wait_until(self, is_ready: Callable[[], bool]) -> None:
+        """Wait until it is ready; raise PortTaken if it ended because its port is taken."""
         deadline = time.monotonic() + _SECONDS_TO_START
-        while not _answers(url):
+        while not is_ready():
             if self._process.poll() is not None or time.monotonic() > deadline:
                 self.kill()
                 tail = self.log.read_text("utf-8", errors="replace")[-3000:]
-                raise RuntimeError(f"{url} does not answer:\n{tail}")
+                kind = PortTaken if _PORT_TAKEN in tail.lower() else RuntimeError
+                raise kind(f"{self._process.args!r} does not answer:\n{tail}")
             time.sleep(0.1)
 
     def is_running(self) -> bool:
@@ -120,7 +130,7 @@ class Workers:
         self.python, self._redis_server = prepare_python(), find_redis()
         self.home, self.database_url, self._count = home, database_url, count
         self.environment = environment
-        self._redis_port = free_port()
+        self._redis_port = 0
         self._redis: Process | None = None
         self.running: dict[str, Process] = {}
 
@@ -130,11 +140,7 @@ class Workers:
 
     def __enter__(self) -> Self:
         try:
-            self._redis = Process(
-                [self._redis_server, *_redis_options(self._redis_port, self.home)],
-                self.home / "redis.log",
-                self.environment,
-            )
+            start_on_free_port(self._start_redis)
             for number in range(1, self._count + 1):
                 # One after another, because the first one creates the tables.
                 self.start_worker(number)
@@ -150,15 +156,30 @@ class Workers:
         if self._redis:
             self._redis.stop()
 
+    def _start_redis(self, port: int) -> None:
+        self._redis_port = port
+        self._redis = Process(
+            [self._redis_server, *_redis_options(port, self.home)],
+            self.home / "redis.log",
+            self.environment,
+        )
+        self._redis.wait_until(lambda: _is_redis(port))
+
     def start_worker(self, number: int) -> None:
-        port = free_port()
+        start_on_free_port(partial(self._start_worker, number))
+
+    def _start_worker(self, number: int, port: int) -> None:
         address = f"http://127.0.0.1:{port}"
         self.running[address] = Process(
             [str(self.python), "-m", "aegra_api.main"],
             self.home / f"worker{number}.log",
             {**self.environment, **self._settings(port, address)},
         )
-        self.running[address].wait_until(f"{address}/health")
+        try:
+            self.running[address].wait_until(lambda: answers(f"{address}/health"))
+        except PortTaken:
+            del self.running[address]
+            raise
 
     def _settings(self, port: int, address: str) -> dict[str, str]:
         return {
@@ -181,11 +202,31 @@ def _redis_options(port: int, home: Path) -> list[str]:
     return ["--bind", "127.0.0.1", "--port", str(port), "--dir", str(home), *kept]
 
 
-def _answers(url: str) -> bool:
+def answers(url: str) -> bool:
     try:
         return httpx.get(url, timeout=2).is_success
     except httpx.TransportError:
         return False
+
+
+def _is_redis(port: int) -> bool:
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=2) as connection:
+            connection.sendall(b"PING\r\n")
+            return connection.recv(16).startswith(b"+PONG")
+    except OSError:
+        return False
+
+
+def start_on_free_port(start: Callable[[int], None]) -> int:
+    """Start something on a free port, and on another one if that has just been taken."""
+    for _ in range(_MOST_PORTS - 1):
+        port = free_port()
+        with suppress(PortTaken):
+            start(port)
+            return port
+    start(port := free_port())
+    return port
 
 
 def free_port() -> int:

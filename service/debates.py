@@ -124,12 +124,15 @@ async def get_by_id(debate_id: DebateId, runs: TheRuns) -> DebateDetails:
 @router.get(
     "/{debate_id}/history",
     summary="The steps of a debate",
-    responses=FIND_ERRORS,
+    responses={**FIND_ERRORS, **errors(409)},
 )
 async def get_history(debate_id: DebateId, runs: TheRuns) -> list[HistoryEntry]:
     """List the checkpointed steps, oldest first: what ran, and in which round."""
     debate = await find_debate(runs, debate_id)
-    steps = await node_steps(runs.records, debate)
+    try:
+        steps = await node_steps(runs.records, debate)
+    except BadInput as elsewhere:
+        raise not_possible(debate, str(elsewhere)) from elsewhere
     return [HistoryEntry.model_validate(describe_step(step)) for step in steps]
 
 
@@ -215,7 +218,8 @@ async def delete_by_id(debate_id: DebateId, runs: TheRuns) -> Response:
     await runs.find_active_run(debate.id)
     pruned = await asyncio.to_thread(delete_debates, runs.records, [debate.id])
     if not pruned.debates:
-        raise not_possible(debate, "The debate is running; pause it first.")
+        why = " ".join(pruned.problems) or "The debate is running; pause it first."
+        raise not_possible(debate, why)
     return Response(status_code=204)
 
 

@@ -15,8 +15,10 @@ def delete_chosen(reference: str, *, yes: bool) -> None:
         if not yes and not _confirmed(name):
             print_message("Nothing was deleted.")
             return
-        deleted = delete_debates(records, [debate.id]).debates
-        print_message(f"Deleted {name}." if deleted else "Nothing was deleted.")
+        pruned = delete_debates(records, [debate.id])
+        if pruned.problems:
+            raise BadInput(" ".join(pruned.problems))
+        print_message(f"Deleted {name}." if pruned.debates else "Nothing was deleted.")
 
 
 def _confirmed(name: str) -> bool:

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from contend.graph.errors import BadInput
 
 # Repeated here, so that an up-to-date database needs one query and no import of Alembic.
-NEWEST = "0009"
+NEWEST = "0010"
 # Not Alembic's default: the database may also hold tables of other programs.
 VERSION_TABLE = "contend_version"
 

@@ -6,12 +6,16 @@ import threading
 from collections import Counter
 from dataclasses import replace
 
+import pytest
+
 from tests.cli.support import debaters
 from tests.support.floor_server import floor_script
 from tests.support.forecasting import forecasters
 from tests.support.model_server import Call, ModelServer, Reply, Request, Script
 from tests.support.protocols import ask_in
 
+# Without the time that it takes to install Aegra and to start the workers.
+IN_CLUSTER = [pytest.mark.slow, pytest.mark.timeout(900, func_only=True)]
 _SCRIPTS: dict[str, Script] = {"floor": floor_script(), "forecast": forecasters()}
 _OTHERS = debaters()
 # A forecast that is held must not be late.
@@ -47,6 +51,11 @@ class Debaters:
     def waiting(self) -> set[str]:
         """The questions of the debates that have a call in flight."""
         return {question_of(call.request) for call in self._calls() if call.ended is None}
+
+    def wait_for_call(self) -> None:
+        """Wait until a debate has a call in flight."""
+        assert self.server
+        self.server.wait_until(lambda: bool(self.waiting()), "a call in flight")
 
     def times_made(self) -> Counter[str]:
         return Counter(mark(call.request) for call in self._calls())

@@ -9,10 +9,10 @@ import pytest
 from contend.cli.exit_codes import BAD_INPUT, OK, PAUSED
 from deploy.workers import Workers
 from tests.cli.support import Command
-from tests.cluster.debating import Debaters, command
+from tests.cluster.debating import IN_CLUSTER, Debaters, command
 from tests.support.model_server import ModelServer
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = IN_CLUSTER
 
 
 @pytest.fixture(params=["own", "shared"])
@@ -51,8 +51,7 @@ def test_ctrl_c_stops_after_the_step_and_nothing_is_paid_twice(
     debaters.may_speak.clear()
     process = contend.start(*ask, "--server", workers.addresses[1], "--json")
     try:
-        while not debaters.waiting():
-            assert process.poll() is None, process.communicate()
+        debaters.wait_for_call()
         process.send_signal(signal.SIGINT)
         assert "Finishing the current turn" in wait_for_line(process)
         debaters.most = len(debaters.finished()) + 1

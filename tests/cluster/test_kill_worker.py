@@ -8,17 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-import pytest
 
 from contend.debates.record import StoredDebate
 from contend.debates.repository import Repository
 from contend.graph.checkpoints.postgres import Postgres, read_address
 from deploy.workers import Workers
 from tests.cli.support import Command
-from tests.cluster.debating import Debaters, command, mark
+from tests.cluster.debating import IN_CLUSTER, Debaters, command, mark
 from tests.support.protocols import PROTOCOLS
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = IN_CLUSTER
 
 FINISHED = 12
 # A forecast gives its numbers, every other protocol its answer.

@@ -12,11 +12,12 @@ from openai import AsyncOpenAI
 from contend.debates.repository import Repository
 from deploy.workers import Workers
 from tests.cli.support import Command
+from tests.cluster.debating import IN_CLUSTER
 from tests.dev.dev_server import DevServer
 from tests.service.test_sse import Service, serve
 from tests.support.model_server import ModelServer
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = IN_CLUSTER
 
 QUESTION = "Should we split the monolith?"
 SEATS = ("proposer", "skeptic", "synthesizer", "judge")

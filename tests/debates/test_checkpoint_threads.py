@@ -69,6 +69,16 @@ async def test_a_thread_is_unread_until_it_is_adopted_and_again_when_it_goes_on(
     assert unread(records) == []
 
 
+async def test_an_adopted_thread_chooses_no_server(records: Repository, saver: Any) -> None:
+    await run_elsewhere(saver, pause="before_synthesis")
+    graph = graph_of("adversarial", saver)
+    config: Any = {"configurable": {"thread_id": THREAD, **SERVER}}
+    settings = scripted_settings().model_dump(mode="json")
+    await graph.aupdate_state(config, {"settings": {**settings, "server": "http://elsewhere:1"}})
+    await adopt_threads(records, records.threads.unread())
+    assert records.find(THREAD).server is None
+
+
 @pytest.mark.parametrize(
     ("about", "thread"),
     [({}, THREAD), ({"graph_id": "another_program"}, THREAD), (SERVER, "t" * 37)],

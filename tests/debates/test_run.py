@@ -240,7 +240,7 @@ async def test_a_database_in_trouble_does_not_end_the_renewing(
     tried: list[int] = []
 
     def busy(self: Lease, connection: sa.Connection, **values: Any) -> bool:
-        if "lease_owner" in values:
+        if "owner" in values:
             return True
         tried.append(1)
         raise trouble("locked", None, Exception())

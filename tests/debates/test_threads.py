@@ -2,21 +2,26 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.types import Command
 
-from contend.debates.leases import LeaseLost
+from contend.debates import leases
+from contend.debates.history import graph_of
+from contend.debates.leases import RUN, LeaseLost
 from contend.debates.repository import Repository
 from contend.debates.run import open_repository
 from contend.debates.threads import ThreadRunner, ending_of
 from contend.graph.checkpoints.saver import checkpointer
 from contend.graph.errors import BUDGET, BadInput, ModelFailed
-from contend.graph.runners import set_runner
+from contend.graph.runners import RECORDED_BY, set_runner
 from contend.graph.settings import AdversarialSettings, DebateSettings
 from contend.graph.state import DebateState
+from contend.graph.values import Retrieval
 from contend.service.runs import Runs
 from tests.support.scripted import THREAD, Cast, full_cast, play, scripted_settings
 
@@ -69,6 +74,32 @@ async def test_changed_settings_reach_the_record(records: Repository, saver: Any
     assert (settings.max_rounds, settings.pause) == (4, "before_synthesis")
     assert settings.proposer_model == "scripted:proposer"
     assert found.ran_on == SERVER
+
+
+async def test_a_state_names_no_server_and_no_recording(records: Repository, saver: Any) -> None:
+    """Because a client may write any state, and a server is sent our token."""
+    internal = {"server": "http://elsewhere:1", "from_cassette": True, "ran_on": "elsewhere"}
+    await play(full_cast(), saver=saver, pause="each_round")
+    own = records.find(THREAD).settings
+    graph, config = graph_of("adversarial", saver), config_of(THREAD)
+    about: Any = {"settings": {**own, **internal, "max_rounds": 4}}
+    await graph.aupdate_state(config, about)
+    assert records.find(THREAD).settings == {**own, "max_rounds": 4}
+    records.delete(THREAD)
+    fresh = str(uuid4())
+    state = {**adopted_state(), **about}
+    await graph.aupdate_state(config_of(fresh), state, as_node="retrieve")
+    assert records.find(fresh).settings.keys() == own.keys()
+
+
+def config_of(thread: str) -> Any:
+    return {"configurable": {"thread_id": thread}}
+
+
+def adopted_state() -> dict[str, Any]:
+    seats, now = scripted_settings().build_seats(), datetime.now(UTC)
+    retrieval = Retrieval(embedding_model="", started_at=now, ended_at=now)
+    return {"question": "Why?", "protocol": "adversarial", "seats": seats, "retrieval": retrieval}
 
 
 async def test_a_thread_of_an_earlier_release_runs_with_the_settings_of_its_record(
@@ -181,6 +212,54 @@ async def test_a_running_thread_holds_its_lease(records: Repository, saver: Any)
     cast.before = lambda _: look()
     await play(cast, saver=saver)
     assert refused == ["running"]
+
+
+class AnyGraph:
+    checkpointer, name = object(), "adversarial"
+
+
+@pytest.fixture
+def kept(records: Repository) -> Iterator[dict[str, Any]]:
+    """The config of runs of a debate whose record a client keeps in this database."""
+    settings = scripted_settings()
+    asked: DebateState = {"question": "Why?", "seats": settings.build_seats()}
+    about = settings.model_dump(mode="json")
+    records.start(THREAD, "adversarial", asked, about, demonstration=False)
+    lease = records.acquire(THREAD)
+    yield {"configurable": {"thread_id": THREAD}, "metadata": {RECORDED_BY: lease.owner}}
+    lease.release()
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_a_thread_whose_record_a_client_keeps_has_one_run_at_a_time(
+    workers: int, records: Repository, kept: dict[str, Any]
+) -> None:
+    first = ThreadRunner(lambda: records, SERVER)
+    second = ThreadRunner(lambda: records, SERVER) if workers == 2 else first
+    async with first.hold_lease(AnyGraph, kept):
+        with pytest.raises(BadInput, match="is being run by another process"):
+            async with second.hold_lease(AnyGraph, kept):
+                pass
+    async with second.hold_lease(AnyGraph, kept):
+        pass
+
+
+async def test_a_run_of_a_crashed_worker_is_taken_over(
+    records: Repository, kept: dict[str, Any]
+) -> None:
+    crashed = records.acquire(THREAD, RUN)
+    leases._held.discard(crashed.owner)
+    async with ThreadRunner(lambda: records, SERVER).hold_lease(AnyGraph, kept):
+        pass
+
+
+async def test_two_runs_of_a_new_thread_end_without_hiding_each_other(
+    records: Repository, saver: Any
+) -> None:
+    runner, config = ThreadRunner(lambda: records, SERVER), config_of(THREAD)
+    graph = graph_of("adversarial", saver)
+    async with runner.hold_lease(graph, config), runner.hold_lease(graph, config):
+        pass
 
 
 async def test_a_development_server_resumes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -609,6 +609,10 @@ class ModelServer:
 
         return self._wait(reached, timeout, f"{n} chunks of call {call_index}")[call_index]
 
+    def wait_until(self, reached: Callable[[], bool], what: str, timeout: float = 300) -> None:
+        """Block until the calls are as wanted."""
+        self._wait(reached, timeout, what)
+
     def wait_for_idle(self, timeout: float = 60) -> list[Call]:
         """Block until no call is open, and calls by killed clients have been noticed."""
         return self._wait(lambda: all(c.ended for c in self._calls), timeout, "open calls to end")

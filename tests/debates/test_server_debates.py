@@ -1,0 +1,176 @@
+"""Debates that begin on a LangGraph server: what is stored here, and what is not."""
+
+import asyncio
+from collections import deque
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import count
+from typing import Any
+from uuid import uuid4
+
+import pytest
+import sqlalchemy as sa
+
+from contend.debates import server_debates
+from contend.debates.adoption import adopt
+from contend.debates.history import node_steps
+from contend.debates.prepare import draft_debate
+from contend.debates.prune import delete_debates
+from contend.debates.record import StoredDebate
+from contend.debates.repository import Repository, TaskAccepted
+from contend.debates.run import open_repository
+from contend.debates.server_debates import begin_on_server
+from contend.debates.servers import ServerAddress, ServerConnection
+from contend.graph.errors import BadInput
+from contend.graph.state import DebateState
+from tests.support.langgraph_server import LangGraphServer
+from tests.support.scripted import scripted_settings
+
+ADDRESS = ServerAddress("http://a:1,http://b:1")
+SETTINGS = scripted_settings()
+TASK = "a-task"
+
+
+@pytest.fixture
+def records(database: str) -> Iterator[Repository]:
+    opened = open_repository()
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(params=["own", "shared"])
+def server(
+    request: pytest.FixtureRequest, records: Repository, monkeypatch: pytest.MonkeyPatch
+) -> list[str]:
+    """A server with a database of its own or with ours; gives the threads that it has."""
+    threads: list[str] = []
+
+    async def prepared(_: Any, __: Any, ___: Any, debate_id: str) -> DebateState:
+        threads.append(debate_id)
+        if request.param == "shared":
+            await asyncio.to_thread(adopt, records, "adversarial", debate_id, state(), "a worker")
+        return state()
+
+    async def checked(*_: object) -> None:
+        pass
+
+    async def forget(_: object, debate_id: str) -> None:
+        threads.remove(debate_id)
+
+    monkeypatch.setattr(server_debates, "_prepared", prepared)
+    monkeypatch.setattr(server_debates, "_delete_thread", forget)
+    monkeypatch.setattr(ServerConnection, "check", checked)
+    return threads
+
+
+def state() -> DebateState:
+    about = SETTINGS.model_dump(mode="json")
+    about["from_cassette"] = True
+    return {
+        "question": "Why?",
+        "protocol": "adversarial",
+        "settings": about,
+        "seats": SETTINGS.build_seats(),
+    }
+
+
+async def begin(records: Repository, debate_id: str, task_id: str | None = None) -> Any:
+    draft = draft_debate("Why?", SETTINGS)
+    return await begin_on_server(records, ADDRESS, draft, None, debate_id, task_id)
+
+
+async def test_a_debate_on_a_server_names_it(records: Repository, server: list[str]) -> None:
+    debate = await begin(records, str(uuid4()), TASK)
+    assert debate.server == str(ADDRESS)
+    assert debate.ran_on == f"LangGraph server {ADDRESS}"
+    assert records.debate_of(TASK) == debate.id
+    assert not debate.is_from_cassette  # what only our own records say is not the server's to say
+
+
+async def test_a_task_that_another_service_has_just_accepted_starts_no_second_debate(
+    records: Repository, server: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_debates, "_refuse_known", lambda *_: None)  # both were in time
+    first = await begin(records, str(uuid4()), TASK)
+    with pytest.raises(TaskAccepted):
+        await begin(records, str(uuid4()), TASK)
+    assert records.ids() == server == [first.id]
+    assert records.debate_of(TASK) == first.id
+
+
+@pytest.fixture
+def running() -> Iterator[LangGraphServer]:
+    with LangGraphServer() as running:
+        running.state = {"values": {}}
+        running.runs = [{"run_id": "run0", "status": "running"}]
+        yield running
+
+
+def begun_on(address: str, records: Repository) -> StoredDebate:
+    given = ServerAddress(address), "adversarial", str(uuid4()), state(), None
+    return server_debates._store_record(records, *given)
+
+
+def test_a_deleted_debate_is_stopped_and_deleted_on_its_server(
+    records: Repository, running: LangGraphServer
+) -> None:
+    debate = begun_on(running.url, records)
+    pruned = delete_debates(records, [debate.id])
+    assert (pruned.debates, pruned.problems) == ((debate.id,), ())
+    assert running.is_cancelled
+    assert running.state is None
+    assert records.ids() == []
+
+
+def test_a_debate_whose_server_forgot_it_is_deleted(
+    records: Repository, running: LangGraphServer
+) -> None:
+    running.state = None
+    debate = begun_on(running.url, records)
+    assert delete_debates(records, [debate.id]).debates == (debate.id,)
+
+
+def test_a_debate_is_kept_if_its_server_does_not_delete_it(
+    records: Repository, running: LangGraphServer
+) -> None:
+    refused, away = begun_on(running.url, records), begun_on("http://127.0.0.1:9", records)
+    running.refusals["thread"] = deque([401])
+    pruned = delete_debates(records, [refused.id, away.id])
+    assert pruned.debates == ()
+    first, second = pruned.problems
+    assert first.startswith(f"Debate {refused.id[:8]} was not deleted: The server {running.url}")
+    assert "cannot be reached" in second
+    assert {*records.ids()} == {refused.id, away.id}
+
+
+async def test_steps_that_are_on_a_server_are_said_to_be_there(records: Repository) -> None:
+    debate = begun_on("http://127.0.0.1:9", records)
+    with pytest.raises(BadInput, match=r"on its server, http://127\.0\.0\.1:9"):
+        await node_steps(records, debate)
+
+
+class Killed(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("at", range(1, 4))
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_a_crash_leaves_no_debate_that_forgot_its_server(
+    at: int, is_shared: bool, records: Repository
+) -> None:
+    """Crash before the n-th commit: a record names its server, or is as the server wrote it."""
+    debate_id, commits = str(uuid4()), count(1)
+    if is_shared:
+        adopt(records, "adversarial", debate_id, state(), "a worker")
+
+    def crash(_: object) -> None:
+        if next(commits) == at:
+            raise Killed
+
+    sa.event.listen(records._engine, "commit", crash)
+    with suppress(Killed):
+        server_debates._store_record(records, ADDRESS, "adversarial", debate_id, state(), TASK)
+    sa.event.remove(records._engine, "commit", crash)
+    for found in [records.find(each) for each in records.ids()]:
+        assert found.server == str(ADDRESS) or found.ran_on == "a worker"
+        assert (records.debate_of(TASK) == found.id) is (found.server is not None)
