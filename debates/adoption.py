@@ -39,6 +39,7 @@ async def adopt_threads(records: Repository, threads: Sequence[UnreadThread]) ->
             except (*UNREADABLE, LookupError) as error:
                 why = scrub(f"{type(error).__name__}: {error}")
                 _log.warning("Thread %s cannot be read as a debate: %s", each.id, why)
+                records.threads.skip_unreadable(each)
 
 
 async def _adopt_thread(records: Repository, graph: Graph, thread: UnreadThread) -> None:

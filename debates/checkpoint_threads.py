@@ -20,7 +20,7 @@ SEEN_CHECKPOINT = "seen_checkpoint"
 """An internal setting: the newest checkpoint when another program's thread was last read."""
 
 _checkpoints = sa.table(
-    "checkpoints", *map(sa.column, ("thread_id", "checkpoint_ns", "checkpoint_id", "metadata"))
+    "checkpoints", *map(sa.column, ("thread_id", "checkpoint_ns", "checkpoint_id"))
 )
 _rows = _checkpoints.c
 _LEASE = (debates.c.lease_owner, debates.c.lease_holder, debates.c.lease_until)
@@ -28,14 +28,19 @@ _LONGEST_ID = 36
 _FIRST_STEP_WITH_SEATS = 1
 
 # Skips from one thread to the next, because reading every checkpoint is slow.
-_WITHOUT_RECORD = sa.text(
+_NEWEST = sa.text(
     "WITH RECURSIVE threads(id) AS ("
     " SELECT min(thread_id) FROM checkpoints"
     " UNION ALL"
     " SELECT (SELECT min(thread_id) FROM checkpoints WHERE thread_id > threads.id)"
     " FROM threads WHERE id IS NOT NULL"
-    ") SELECT id FROM threads WHERE length(id) <= :longest AND id NOT IN (SELECT id FROM debates)"
-)
+    ") SELECT newest.thread_id, newest.checkpoint_id, newest.metadata"
+    " FROM threads JOIN checkpoints AS newest"
+    " ON newest.thread_id = threads.id AND newest.checkpoint_ns = '' AND newest.checkpoint_id ="
+    " (SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = id AND checkpoint_ns = '')"
+    " WHERE length(id) <= :longest"
+    " AND (id IN :seen OR id NOT IN (SELECT debates.id FROM debates))"
+).bindparams(sa.bindparam("seen", type_=sa.String, expanding=True))
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,7 @@ class UnreadThread:
 class CheckpointThreads:
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
+        self._unreadable: dict[str, str] = {}
 
     def unread(self) -> list[UnreadThread]:
         """Return other programs' threads that have no record or have changed since."""
@@ -66,10 +72,18 @@ class CheckpointThreads:
         with self._engine.connect() as connection:
             if not sa.inspect(connection).has_table(_checkpoints.name):
                 return []
-            known = _seen_checkpoints(connection)
-            ids = connection.execute(_WITHOUT_RECORD, {"longest": _LONGEST_ID}).scalars().all()
-            found = [_newest(connection, each) for each in (*ids, *known)]
-            return [each for each in found if each and known.get(each.id) != each.checkpoint]
+            seen = _seen_checkpoints(connection)
+            rows = connection.execute(_NEWEST, {"longest": _LONGEST_ID, "seen": [*seen]}).all()
+        found = [each for row in rows if (each := _read_thread(row))]
+        return [
+            each
+            for each in found
+            if each.checkpoint not in (seen.get(each.id), self._unreadable.get(each.id))
+        ]
+
+    def skip_unreadable(self, thread: UnreadThread) -> None:
+        """Leave the thread out until it has a newer checkpoint."""
+        self._unreadable[thread.id] = thread.checkpoint
 
     def first_checkpoint(self, thread: str) -> str | None:
         with self._engine.connect() as connection:
@@ -135,14 +149,10 @@ def _seen_checkpoints(connection: sa.Connection) -> dict[str, str]:
     return {each: json.loads(about)[SEEN_CHECKPOINT] for each, about in connection.execute(query)}
 
 
-def _newest(connection: sa.Connection, thread: str) -> UnreadThread | None:
+def _read_thread(row: sa.Row[Any]) -> UnreadThread | None:
     """Return the thread if a server runs it as a debate with seats, or else None."""
-    newest = sa.select(_rows.checkpoint_id, _rows.metadata).where(_is_of(thread))
-    row = connection.execute(newest.order_by(_rows.checkpoint_id.desc()).limit(1)).first()
-    if row is None:
-        return None
     about = row.metadata if isinstance(row.metadata, dict) else json.loads(row.metadata)
     if about.get("graph_id") not in SETTINGS or about.get("step", -1) < _FIRST_STEP_WITH_SEATS:
         return None
     place = f"LangGraph server {about.get('langgraph_api_url') or ''}".strip()
-    return UnreadThread(thread, about["graph_id"], row.checkpoint_id, place)
+    return UnreadThread(row.thread_id, about["graph_id"], row.checkpoint_id, place)

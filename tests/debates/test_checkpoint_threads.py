@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from contend.debates.adoption import adopt_threads
@@ -88,6 +89,42 @@ async def test_threads_that_are_not_debates_of_a_server_are_left_alone(
 ) -> None:
     await run_elsewhere(saver, thread=thread, about=about)
     assert unread(records) == []
+
+
+async def test_many_threads_take_no_more_queries_than_one(
+    records: Repository, saver: Any, request: pytest.FixtureRequest
+) -> None:
+    sent: list[str] = []
+    event = (sa.Engine, "before_cursor_execute", lambda _, __, query, *___: sent.append(query))
+    sa.event.listen(*event)
+    request.addfinalizer(lambda: sa.event.remove(*event))
+    counts = []
+    for thread in (THREAD, OTHER, "another"):
+        await run_elsewhere(saver, thread)
+        sent.clear()
+        records.threads.unread()
+        counts.append(len(sent))
+    assert counts[0] == counts[1] == counts[2] > 0
+
+
+async def test_a_thread_that_cannot_be_read_is_not_tried_again_until_it_goes_on(
+    records: Repository,
+    saver: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    await run_elsewhere(saver, pause="before_synthesis")
+    with monkeypatch.context() as patch:
+        patch.setattr("contend.debates.adoption.read_history", broken_history)
+        await adopt_threads(records, records.threads.unread())
+    assert "cannot be read" in caplog.text
+    assert unread(records) == []
+    await run_elsewhere(saver, given=None, pause="never")
+    assert unread(records) == [THREAD]
+
+
+async def broken_history(*_: object) -> None:
+    raise ValueError("damaged")
 
 
 async def test_a_thread_that_cannot_be_read_does_not_hide_the_others(
