@@ -51,8 +51,8 @@ _Server = Annotated[
     str | None,
     typer.Option(
         metavar="URL",
-        help="Run the debate on this LangGraph server, with its models and keys; several addresses "
-        "of one server are separated by commas.",
+        help="Run the debate on this LangGraph server, with its models and keys. If the server "
+        "has several addresses, separate them with commas.",
     ),
 ]
 _DryRun = Annotated[
@@ -72,7 +72,7 @@ _Continue = Annotated[
     typer.Option(
         "--continue",
         metavar="ID",
-        help="Ask QUESTION as a follow-up to finished debate ID: run one more round as a new "
+        help="Ask QUESTION as a follow-up to the finished debate ID. Runs one more round as a new "
         "debate; the original is unchanged.",
     ),
 ]

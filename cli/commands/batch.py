@@ -10,7 +10,7 @@ def batch(  # noqa: PLR0913, PLR0917 - one parameter per option
     file: Annotated[
         Path,
         typer.Argument(
-            metavar="FILE", help="Questions: .csv with a column `question`, .jsonl, or .txt."
+            metavar="FILE", help="Questions: .csv with a `question` column, .jsonl, or .txt."
         ),
     ],
     out: Annotated[
@@ -37,8 +37,8 @@ def batch(  # noqa: PLR0913, PLR0917 - one parameter per option
 ) -> int:
     """Debate every question in a file, and write one row of results per question.
 
-    In a CSV file, the column `question` holds the question; all remaining columns are settings
-    for that row. Forecasts need a column `outcomes` and may have a column `due`.
+    A CSV file needs a `question` column. Forecasts also need an `outcomes` column and may have a
+    `due` column. All other columns are settings for that row.
     Run the same command again to continue an interrupted batch.
     """
     with options.loading_note(is_hidden=quiet):

@@ -164,7 +164,7 @@ def recorded(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Measure voting and selective debate on recorded answers.
+    """Measure how accurate voting and selective debate are, using recorded answers.
 
     With selective debate, models debate only the questions they disagree on. With forecastbench,
     the pooled probabilities of several models are scored instead. Makes no model calls.

@@ -56,7 +56,7 @@ def export(
 ) -> None:
     """Export a debate as one document, or as a folder of small files with an index.
 
-    The formats sft and dpo write training data from all debates, along with a dataset card.
+    With --format sft or dpo, export training data from all debates, with a dataset card.
     """
     from contend.cli.actions.export import export_debate, export_training_data, find_format
 

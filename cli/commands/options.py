@@ -85,7 +85,7 @@ Config = Annotated[
 ]
 Budget = Annotated[
     str | None,
-    typer.Option("--budget", metavar="TOKENS", help="Maximum tokens for a whole debate."),
+    typer.Option("--budget", metavar="TOKENS", help="Maximum tokens for the whole debate."),
 ]
 MaxCost = Annotated[
     str | None,

@@ -27,7 +27,7 @@ def prune(
 ) -> None:
     """Delete old or damaged debates, with their turns, checkpoints, ratings and stored files.
 
-    Forks are kept unless they are old or damaged too, and so are files that another debate uses.
+    Files that another debate uses are kept. Forks are kept unless they are old or damaged too.
     """
     from contend.cli.actions.prune import Selection, prune_debates  # slow to import
 

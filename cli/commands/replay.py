@@ -40,7 +40,10 @@ def replay(  # noqa: PLR0913, PLR0917 - one parameter per option
     ] = False,
     plain: options.Plain = False,
 ) -> int:
-    """Play a debate back, without calling any model."""
+    """Play a debate back, or rerun it from its recorded replies.
+
+    No model is called, except with --reuse-until.
+    """
     from contend.cli.actions.replay import check_path, play, replay_until  # slow to import
 
     if reuse_until is not None:

@@ -36,8 +36,8 @@ def serve(  # noqa: PLR0913, PLR0917 - one parameter per option
         str | None,
         typer.Option(
             metavar="URL",
-            help="Run debates on this LangGraph server; several addresses of one server are "
-            "separated by commas.",
+            help="Run debates on this LangGraph server. If it has several addresses, separate "
+            "them with commas.",
         ),
     ] = None,
     model: Model = None,
