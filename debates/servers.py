@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import httpx
-from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import (
     APIStatusError,
@@ -58,6 +57,13 @@ def _checked(address: str) -> str:
     return address
 
 
+def _connect(url: str, headers: dict[str, str]) -> LangGraphClient:
+    # Unlike the one of `get_client`, this transport does not itself retry for 7 seconds.
+    transport, timeout = httpx.AsyncHTTPTransport(), httpx.Timeout(_TIMEOUT)
+    client = httpx.AsyncClient(base_url=url, transport=transport, timeout=timeout, headers=headers)
+    return LangGraphClient(client)
+
+
 class ServerConnection:
     """Sends requests to one address of a server, or to the next if that one does not answer."""
 
@@ -65,10 +71,7 @@ class ServerConnection:
         self._address = address
         token = os.environ.get(_TOKEN_VARIABLE, "").strip()
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self._clients = [
-            get_client(url=url, api_key=None, headers=headers, timeout=_TIMEOUT)
-            for url in address.all
-        ]
+        self._clients = [_connect(url, headers) for url in address.all]
 
     @property
     def client(self) -> LangGraphClient:
