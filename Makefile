@@ -45,6 +45,19 @@ cluster: .venv/.ready-dev ## Start a cluster for a trial: PostgreSQL, Redis, two
 bench: .venv/.ready-dev ## Measure speed and growth against their limits
 	@$(BIN)/python -m benchmarks
 
+# A terminal shows the seconds and what pip does now; elsewhere only errors are printed.
+define install
+	log=.venv/install.log; \
+	$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off -c constraints.txt $(1) >$$log 2>&1 & pip=$$!; \
+	trap 'kill $$pip; exit 130' INT TERM; seconds=0; \
+	while kill -0 $$pip 2>/dev/null; do \
+		sleep 1; seconds=$$((seconds + 1)); \
+		if [ -t 1 ]; then printf '\r\033[K%4d s  %s' $$seconds "$$(grep -oE '(Collecting|Downloading|Using cached|Building|Installing collected)[^(,;:<>=!~]*' $$log | tail -n 1 | sed 's/-[0-9].*//')"; fi; \
+	done; \
+	if [ -t 1 ]; then printf '\r\033[K'; fi; \
+	wait $$pip || { grep -iE 'error' $$log || tail -n 20 $$log; echo "Could not install the packages: see $$log"; exit 1; } >&2
+endef
+
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "Contend needs Python 3.11 or later: make PYTHON=python3.11 ..."; exit 1; }
@@ -52,12 +65,12 @@ bench: .venv/.ready-dev ## Measure speed and growth against their limits
 
 .venv/.ready: .venv/bin/python pyproject.toml constraints.txt
 	@echo "Setting up, once: installing packages into .venv (a minute or two) ..."
-	@PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@$(call install,-e .)
 	@touch $@
 
 .venv/.ready-dev: .venv/.ready
 	@echo "Setting up, once: installing development packages into .venv (a minute or two) ..."
-	@PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --group dev
+	@$(call install,--group dev)
 	@touch $@
 
 # mypy and import-linter read files, not installed packages: to them the rooms must lie in one folder.
