@@ -1,5 +1,3 @@
-"""Builds the adversarial graph, in which a Skeptic attacks the Proposer's answer."""
-
 from langgraph.graph import END, START
 
 from contend.graph.debate_graph import DebateGraph

@@ -18,7 +18,7 @@ from contend.graph.state import ADDED, DebateState, Turn
 
 
 def checked(typ: Any, name: str, value: Any) -> Any:
-    """Validate a value against its channel's type, converting a client's JSON to value objects."""
+    """Convert a value, which may be a client's JSON, to its channel's type."""
     try:
         return _adapter(typ).validate_python(value)
     except ValidationError as error:
@@ -40,7 +40,7 @@ def _adapter(typ: Any) -> TypeAdapter[Any]:
 
 
 class CheckedValue(LastValue[Any]):
-    """Keeps the last value; parallel nodes may write it only if they write the same value."""
+    """Keeps the last value, and lets parallel nodes write only the same value."""
 
     def check(self, value: Any) -> Any:
         return checked(self.typ, self.key, value)
@@ -71,10 +71,9 @@ class CheckedList(BinaryOperatorAggregate[Any]):
 
 
 class CheckedDelta(DeltaChannel[Any]):
-    """Stores each write once, instead of the whole value in every checkpoint."""
-
-    # With a plain list or frequent snapshots, storage would grow with the square of the number of
-    # turns. The base class is beta in langgraph 1.2, so it is used only here.
+    # Stores each write once: with the whole value in every checkpoint, storage would grow with the
+    # square of the number of turns. The base class is beta in langgraph 1.2, so it is used only
+    # here.
 
     def check(self, value: Any) -> Any:
         return _checked_or_overwriting(_DELTAS[self.key], self.key, value)
@@ -92,7 +91,8 @@ class CheckedDelta(DeltaChannel[Any]):
 
 
 def merge_turns(current: Sequence[Turn] | None, writes: Sequence[Sequence[Turn]]) -> list[Turn]:
-    """Add new turns and replace those with the same id; batching does not change the result."""
+    """Add new turns, and replace turns that have the same id."""
+    # The result must not depend on how langgraph batches the writes.
     merged = {turn.id: turn for turn in current or ()}
     for write in writes:
         merged |= {turn.id: turn for turn in write}

@@ -1,5 +1,3 @@
-"""Defines the inputs and outputs of the graphs, which Studio shows as forms and results."""
-
 import base64
 import binascii
 from datetime import date

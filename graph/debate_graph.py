@@ -1,4 +1,4 @@
-"""Defines the base of the five graphs, which checks input before anything is stored or paid for."""
+"""The base of the five graphs: checks input before anything is stored or paid for."""
 
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
@@ -30,8 +30,6 @@ _CHECKED_CHANNELS = (CheckedValue, CheckedList, CheckedDelta)
 
 
 class DebateGraph(StateGraph[Any, Any, Any, Any]):
-    """Builds a graph whose nodes run with the settings of their thread."""
-
     def __init__(self, settings: type[DebateSettings], input_schema: type[Any] = QuestionInput):
         super().__init__(GraphState, context_schema=settings, input_schema=input_schema)
         self._settings = settings
@@ -90,10 +88,8 @@ def _without_input(options: dict[str, Any]) -> dict[str, Any]:
 
 
 class CompiledDebate(CompiledStateGraph[Any, Any, Any, Any]):
-    """Refuses invalid input before a checkpoint is written."""
-
     def copy(self, update: dict[str, Any] | None = None) -> "CompiledDebate":
-        """Allow any saver to load our value objects; a server's saver would return plain data."""
+        # Without our types in its allowlist, a server's saver would return plain data.
         saver = (update or {}).get("checkpointer")
         if isinstance(saver, BaseCheckpointSaver):
             update = {**(update or {}), "checkpointer": saver.with_allowlist(storable_types())}

@@ -1,4 +1,4 @@
-"""Defines the ways to refuse, stop or fail a debate; any other exception is a bug."""
+"""The ways to refuse, stop or fail a debate; any other exception is a bug."""
 
 from typing import TYPE_CHECKING
 
@@ -9,21 +9,19 @@ if TYPE_CHECKING:  # raising an error must not import langgraph
 
 
 class BadInput(ValueError):
-    """Raised for a request that cannot be run as given, before any paid call."""
+    """A request that cannot be run as given."""
 
     # A ValueError, because `langgraph dev` hides the message of any other type from its clients.
 
 
 class QuestionTooLong(BadInput):
-    """Raised for an overlong question; clients that cannot choose models see only `what`."""
-
     def __init__(self, what: str, remedy: str) -> None:
-        self.what = what
+        self.what = what  # clients that cannot choose models see only this
         super().__init__(f"{what} {remedy}")
 
 
 class ModelFailed(RuntimeError):
-    """Raised if none of a seat's models returns a usable answer."""
+    """A call to which no model of the seat gave a usable answer."""
 
     def __init__(self, seat: str, model: str, kind: str, why: str) -> None:
         self.seat, self.model, self.kind, self.why = seat, model, kind, why
@@ -35,7 +33,6 @@ class ModelFailed(RuntimeError):
 
     @property
     def before(self) -> "list[Degradation]":
-        """Return the problems that preceded the final failure."""
         return [entry for entry in self.degraded if entry.what != "failed"]
 
 
@@ -46,7 +43,7 @@ OUT_OF_BUDGET = "the next call does not fit into the budget"
 
 
 class OverBudget(Exception):
-    """Raised if the next call exceeds the remaining budget of the debate."""
+    """The next call may cost more than is left of the budget."""
 
 
 class NotRecorded(RuntimeError):
@@ -56,7 +53,7 @@ class NotRecorded(RuntimeError):
 
 
 class Paused(Exception):
-    """Raised after a pause request, between calls or before a retry."""
+    """A pause that somebody asked for."""
 
 
 class DamagedDebate(RuntimeError):
@@ -70,4 +67,4 @@ class DamagedDebate(RuntimeError):
 
 
 class DatabaseUnavailable(RuntimeError):
-    """Raised if the database does not respond; a running debate pauses and keeps all results."""
+    """A database outage, during which a running debate pauses and keeps its results."""

@@ -1,4 +1,4 @@
-"""Defines the events that nodes and viewers share; add events, but never change existing events."""
+"""The events that nodes and viewers share: add new ones, but never change existing ones."""
 
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -46,7 +46,7 @@ _CHUNK_EVENTS: dict[str, EventName] = {
 
 
 class NodeEvent(TypedDict):
-    """An event from a node; the runner adds the debate's id, a sequence number and the time."""
+    """An event before the runner adds the debate's id, a sequence number and the time."""
 
     event: EventName
     round: int | None
@@ -55,7 +55,6 @@ class NodeEvent(TypedDict):
 
 
 def chunk_event(role: str, phase: PhaseName | Literal[""] = "") -> EventName:
-    """Return the name of the event that streams a role's text or the final answer."""
     if phase == "synthesize":
         return "synthesis_chunk"
     if phase == "propose" and role == "judge":
@@ -70,7 +69,6 @@ def node_event(
 
 
 def turn_event(turn: "Turn") -> NodeEvent:
-    """Build the event for a finished turn; screens also use it to show stored turns."""
     return node_event(
         "seat_complete",
         turn.round,

@@ -1,5 +1,3 @@
-"""Builds the forecast graph, in which roles argue over outcomes and give probabilities."""
-
 from langgraph.graph import END, START
 
 from contend.graph.contract import ForecastInput

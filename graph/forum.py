@@ -1,5 +1,3 @@
-"""Builds the forum graph, in which seats argue until a judge stops or only one seat is left."""
-
 from langgraph.graph import END, START
 
 from contend.graph.debate_graph import DebateGraph

@@ -1,5 +1,3 @@
-"""Builds the moderated graph, in which advocates speak under a moderator and are scored."""
-
 from langgraph.graph import END, START
 
 from contend.graph.debate_graph import DebateGraph

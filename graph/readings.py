@@ -1,4 +1,4 @@
-"""Defines decisions parsed from turns, such as verdicts, scores, probabilities and fact checks."""
+"""Decisions parsed from turns, such as verdicts, scores, probabilities and fact checks."""
 
 from typing import Annotated, Literal
 
@@ -13,8 +13,6 @@ PointStatus = Literal["open", "partial", "resolved", "dropped"]
 
 
 class Point(Value):
-    """An objection as described in a critique."""
-
     id: str
     severity: Severity
     status: PointStatus
@@ -23,8 +21,6 @@ class Point(Value):
 
 
 class PointReply(Value):
-    """A speaker's reply to an objection."""
-
     round: int
     seat: str
     turn: str
@@ -32,19 +28,15 @@ class PointReply(Value):
 
 
 class PointReview(Value):
-    """A later critique's view of an objection; `dropped` if the critique omits the objection."""
-
     round: int
     seat: str
     turn: str
     severity: Severity
-    status: PointStatus
+    status: PointStatus  # `dropped` if the critique does not mention the objection
     note: str = ""
 
 
 class TrackedPoint(Point):
-    """An objection with its whole history."""
-
     round_raised: int
     raised_by: str
     replies: tuple[PointReply, ...] = ()
@@ -57,7 +49,7 @@ ReadFrom = Literal["block", "words", "extraction"]
 
 
 class Assessment(Value):
-    """The decision in a critique, parsed from the control block, the text or an extraction call."""
+    """What a critique decides about an answer."""
 
     kind: Literal["critique"] = "critique"
     ready: bool
@@ -71,8 +63,6 @@ class Assessment(Value):
 
 
 class Decision(Value):
-    """A judge's decision on whether to hold another round."""
-
     kind: Literal["decision"] = "decision"
     decision: Literal["continue", "stop"]
     reasoning: str
@@ -93,8 +83,6 @@ class Conviction(Value):
 
 
 class PastEvent(Value):
-    """A precedent that a role cites."""
-
     event: str
     date: str = ""
     outcome: str = ""
@@ -103,7 +91,7 @@ class PastEvent(Value):
 
 
 class StatedProbabilities(Value):
-    """A speaker's probabilities, raw and parsed; outcomes without a value are missing."""
+    """A speaker's probabilities by outcome, as written and as parsed."""
 
     raw: dict[str, float] = Field(default_factory=dict)
     probabilities: dict[str, float] = Field(default_factory=dict)
@@ -111,8 +99,6 @@ class StatedProbabilities(Value):
 
 
 class ArgumentReading(Value):
-    """The structured content of an argument in a forecast."""
-
     kind: Literal["argument"] = "argument"
     stated: StatedProbabilities = StatedProbabilities()
     outcome: str | None = None
@@ -127,8 +113,6 @@ class ArgumentReading(Value):
 
 
 class ScoreReading(Value):
-    """A judge's scores for one argument, by the requested criteria."""
-
     kind: Literal["score"] = "score"
     argument: str  # the id of the turn that is scored
     scores: dict[str, float] = Field(default_factory=dict)
@@ -139,25 +123,19 @@ class ScoreReading(Value):
 
 
 class Insight(Value):
-    """A new insight, and the point where it first appears."""
-
     insight: str
-    point: str
+    point: str  # the id of the point where it first appears
     impact: Impact
     outcomes: tuple[str, ...] = ()
 
 
 class Dispute(Value):
-    """A disagreement between roles according to the judge, with the roles' points."""
-
     topic: str
-    points: tuple[str, ...]
+    points: tuple[str, ...]  # the ids of the roles' points
     resolved: bool
 
 
 class VerdictReading(Value):
-    """The judge's verdict at the end of a forecast."""
-
     kind: Literal["verdict"] = "verdict"
     stated: StatedProbabilities = StatedProbabilities()
     insights: tuple[Insight, ...] = ()
@@ -170,8 +148,6 @@ Breach = Literal["off_topic", "new_argument_in_closing", "personal_attack"]
 
 
 class Ruling(Value):
-    """A moderator's ruling on a statement that broke a rule."""
-
     kind: Literal["ruling"] = "ruling"
     turn: str  # the id of the statement
     seat: str
@@ -188,8 +164,6 @@ class Adjustment(Value):
 
 
 class ClaimCheck(Value):
-    """One claim in a statement, and the result of checking it."""
-
     claim: str
     verdict: Literal["supported", "contradicted", "unverifiable"]
     source: str  # a place in the documents, as `doc:page`, or OWN_KNOWLEDGE or NO_SOURCE
@@ -201,11 +175,9 @@ NO_SOURCE = "no source"
 
 
 class FactCheck(Value):
-    """A fact checker's findings on a statement; `claims` is empty if nothing can be checked."""
-
     kind: Literal["fact_check"] = "fact_check"
     turn: str  # the id of the statement
-    claims: tuple[ClaimCheck, ...] = ()
+    claims: tuple[ClaimCheck, ...] = ()  # empty if there is nothing to check
 
     @property
     def contradicted(self) -> tuple[ClaimCheck, ...]:
@@ -213,15 +185,11 @@ class FactCheck(Value):
 
 
 class StatementScores(Value):
-    """A judge's scores for one statement, by criterion."""
-
     turn: str
     values: dict[str, float]
 
 
 class StageScores(Value):
-    """The scores from one scoring call."""
-
     kind: Literal["marking"] = "marking"
     order: int  # 0 if statements were shown as spoken, 1 if with the sides in reverse order
     marks: tuple[StatementScores, ...]

@@ -1,5 +1,3 @@
-"""Defines the record of a debate for the database, JSON output and the Python API."""
-
 from typing import Any, Literal
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
@@ -28,11 +26,9 @@ class _OnlySetFields(Value):
 
 
 class TemplateMatch(Value):
-    """A reasoning template used in the debate, and its similarity to the question."""
-
     id: str
     title: str
-    score: float
+    score: float  # similarity to the question
 
 
 class RecordedQuote(QuoteCheck):
@@ -42,8 +38,6 @@ class RecordedQuote(QuoteCheck):
 
 
 class RecordedAutoScore(AutoScore):
-    """The judge's score for the answer, with warnings about reliability."""
-
     judge_shares_model_with: list[str]
     judge_wrote_answer: bool
 
@@ -64,17 +58,15 @@ class RecordedPoints(Value):
 
 
 class TotalUsage(Usage):
-    """The usage of the whole debate, including failed calls, as far as providers report usage."""
+    """The usage of all calls of a debate, including failed ones, as far as it is known."""
 
     turns: int
     without_usage: int = 0  # turns and failed calls whose tokens are unknown and so not counted
 
 
 class JudgeDecision(_OnlySetFields):
-    """A judge's decision on another round; `decision` is None for an unparsable reply."""
-
     round: int
-    decision: Literal["continue", "stop"] | None
+    decision: Literal["continue", "stop"] | None  # None if there is no readable one
     reasoning: str
     read_from: ReadFrom | None = None
 
@@ -86,8 +78,6 @@ class SideResult(Value):
 
 
 class Scoring(Value):
-    """The judge of a moderated debate, and any scores that do not count."""
-
     judge_model: str
     judge_shares_model_with: list[str]
     margin: float
@@ -100,8 +90,6 @@ class Scoring(Value):
 
 
 class RecordedClaim(ClaimCheck):
-    """A checked claim, the statement that contains it, and the speaker's correction."""
-
     turn: str
     seat: str
     round: int
@@ -133,7 +121,7 @@ class DraftVote(Value):
 
 
 class DebateRecord(_OnlySetFields):
-    """The record of a debate, finished or not; missing results are None or empty."""
+    """The record of a debate, in which missing results are None or empty."""
 
     id: str
     timestamp: str | None
@@ -209,7 +197,7 @@ class DebateRecord(_OnlySetFields):
         return next((seat.name for seat in self.seats if seat.id == self.winner), None)
 
     def rated(self, user_rating: int | None) -> "DebateRecord":
-        """Return the record with the user's rating, which overrides the judge's score."""
+        """Return the record with the user's rating, if any, in place of the judge's score."""
         if user_rating is None:
             return self
         return self.model_copy(update={"user_rating": user_rating, "quality_score": user_rating})

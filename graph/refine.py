@@ -1,5 +1,3 @@
-"""Builds the refine graph, in which seats refine answers and the judge merges them."""
-
 from langgraph.graph import END, START
 
 from contend.graph.debate_graph import DebateGraph

@@ -1,5 +1,3 @@
-"""Defines the conditional edges as pure functions of the state."""
-
 from typing import Literal
 
 from contend.graph.phases import STATEMENTS
@@ -9,7 +7,7 @@ ScheduledNode = Literal["moderate", "propose", "judge_continue", "score", "synth
 
 
 def after_asking(state: DebateState) -> Literal["retrieve", "find_outcomes"]:
-    """Propose outcomes for a forecast that has none."""
+    """Route to find_outcomes if the forecast has neither outcomes nor a request."""
     return "retrieve" if state.get("outcomes") or state.get("request") else "find_outcomes"
 
 
@@ -18,12 +16,12 @@ def after_judging(state: DebateState) -> Literal["propose", "synthesize"]:
 
 
 def after_arguing(state: DebateState) -> list[Literal["critique", "propose"]]:
-    """Start scoring, and let any waiting role argue in parallel."""
+    """Route to the scoring, and in parallel to the next argument if a role is waiting."""
     return ["critique", "propose"] if state.get("waiting") else ["critique"]
 
 
 def after_scoring(state: DebateState) -> list[Literal["judge_continue"]]:
-    """End the round, unless a role is still arguing."""
+    """Route to the end of the round, unless a role is still arguing."""
     return [] if state.get("waiting") else ["judge_continue"]
 
 
@@ -32,7 +30,6 @@ def after_answering(state: DebateState) -> Literal["critique", "synthesize"]:
 
 
 def after_speaking(state: DebateState) -> Literal["propose", "conviction_check", "judge_continue"]:
-    """Let the next waiting seat speak, or close the round."""
     return "propose" if state["waiting"] else state["closing"]
 
 
@@ -41,7 +38,6 @@ def after_writing(state: DebateState) -> Literal["score", "store"]:
 
 
 def next_scheduled(state: DebateState) -> ScheduledNode:
-    """Return the node for the next scheduled turn, or for the end of the stage."""
     due = state.get("programme")
     if due:
         return "moderate" if due[0].seat in ids_with_role(state, "moderator") else "propose"

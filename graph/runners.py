@@ -1,11 +1,11 @@
-"""Lets a server that runs the graphs itself manage the leases and records of its debates."""
+"""Lets a server that runs the graphs itself keep the leases and records of its debates."""
 
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Protocol
 
 from contend.graph.state import DebateState
 
-# A key of a run's metadata: the lease owner that keeps the record, if the server does not.
+# The key in a run's metadata for the lease owner that keeps the record instead of the server.
 RECORDED_BY = "recorded_by"
 
 
@@ -17,20 +17,19 @@ class Runner(Protocol):
         """Save the state that a node starts with."""
 
     def recorded_settings(self, debate_id: str) -> DebateState:
-        """Return the protocol and settings in the record of a running debate; empty without one."""
+        """Return the protocol and settings in a running debate's record, if there is one."""
 
 
 _runner: Runner | None = None
 
 
 def set_runner(runner: Runner | None) -> None:
-    """Use this runner for all debates that this process runs from now on."""
     global _runner  # noqa: PLW0603 - a server loads its graphs and its app separately
     _runner = runner
 
 
 def is_same_run(snapshot: Any, config: Any) -> bool:
-    """Return whether this run wrote the checkpoint, which means that it resumes after a crash."""
+    """Return whether this run wrote the checkpoint itself, and now resumes after a crash."""
     given = {**config.get("configurable", {}), **config.get("metadata", {})}
     run = given.get("run_id")
     return run is not None and str(run) == str((snapshot.metadata or {}).get("run_id"))

@@ -1,5 +1,3 @@
-"""Builds the form that Studio shows for the settings of a protocol."""
-
 from typing import Any
 
 from contend.graph.settings import DebateSettings
@@ -14,7 +12,6 @@ _MODEL: dict[str, Any] = {
 
 
 def settings_form(settings: type[DebateSettings]) -> dict[str, Any]:
-    """Return the JSON schema, protocol settings first, with the nodes that use each setting."""
     schema = settings.model_json_schema()
     fields = schema["properties"]
     own = [name for name in fields if name not in DebateSettings.model_fields]

@@ -27,8 +27,6 @@ ADDED = "added"  # marks the lists that grow with every write; see graph/channel
 
 
 class Turn(Value):
-    """One finished contribution to the debate."""
-
     id: str
     round: int
     phase: PhaseName
@@ -54,7 +52,7 @@ class Turn(Value):
 
 
 class Elimination(Value):
-    """A seat that conceded, the seat it conceded to, and the reason."""
+    """A concession, after which the seat leaves the debate."""
 
     seat: str
     round: int
@@ -66,7 +64,7 @@ class Elimination(Value):
 
 
 class Step(Value):
-    """A scheduled turn: the seat that speaks, and the phase."""
+    """A scheduled turn of a moderated debate."""
 
     phase: StepPhase
     seat: str
@@ -75,7 +73,7 @@ class Step(Value):
 
 
 class CallSubject(Value):
-    """The subject of one of several calls by a node."""
+    """What one of a node's calls is about."""
 
     label: str = ""  # distinguishes the turn from the seat's other turns in the phase
     about: tuple[str, ...] = ()  # texts to find passages for; by default the latest turns
@@ -83,8 +81,6 @@ class CallSubject(Value):
 
 
 class DebateInput(TypedDict, total=False):
-    """The input: the question, and the seats if a front end has already chosen them."""
-
     question: str
     seats: list[Seat]
     documents: list[Document]
@@ -93,8 +89,6 @@ class DebateInput(TypedDict, total=False):
 
 
 class DebateState(TypedDict, total=False):
-    """The complete state of a debate."""
-
     # Written by the front end or client.
     question: str  # cleaned by retrieve
     seats: list[Seat]  # set by retrieve if missing; moderate fills in missing positions
@@ -152,7 +146,7 @@ class Remark(BaseModel):
 
 
 def is_begun(state: DebateState) -> bool:
-    """Return whether there are turns other than remarks, which may come before a debate begins."""
+    # Remarks may come before a debate begins.
     return any(turn.phase != "remark" for turn in state.get("turns", []))
 
 

@@ -1,5 +1,3 @@
-"""Defines value objects for debates: seats, attachments, usage, and the parts of turns."""
-
 from datetime import datetime
 from typing import Any, Literal, TypeVar
 
@@ -11,7 +9,7 @@ HUMAN = "human"  # instead of a model's name
 
 
 class Value(BaseModel):
-    """A frozen value object that tolerates unknown fields from a later release."""
+    """A frozen value that ignores unknown fields, because a later release may have stored it."""
 
     model_config = ConfigDict(frozen=True, defer_build=True)
 
@@ -50,9 +48,7 @@ def storable_types() -> list[tuple[str, str]]:
 
 
 class Seat(Value):
-    """A participant in a debate; two seats may share a model, so ids are not model names."""
-
-    id: str
+    id: str  # not the model's name, because seats may share a model
     name: str
     role: str
     model: str
@@ -68,8 +64,6 @@ class Seat(Value):
 
 
 class QuoteCheck(Value):
-    """A quoted span in a turn, checked against the user's documents."""
-
     text: str
     status: Literal["found", "altered", "not_found", "from_debate"]
     # `altered`: with words left out or added; `from_debate`: from the question or a turn.
@@ -80,8 +74,6 @@ class QuoteCheck(Value):
 
 
 class ToolUse(Value):
-    """A tool call during a turn: the model's request and the result."""
-
     name: str
     arguments: dict[str, Any] = Field(default_factory=dict)
     result: str
@@ -89,8 +81,6 @@ class ToolUse(Value):
 
 
 class TurnLength(Value):
-    """The length of a turn and the limit, in tokens."""
-
     tokens: int
     limit: int
     cut_after: float | None = None  # seconds after which the turn was cut off
@@ -106,19 +96,15 @@ class Degradation(Value):
 
 
 class Document(Value):
-    """A file from the user; the text is stored under its hash in the data folder."""
-
     id: str  # the short name that speakers cite, unique in the debate
     name: str
-    sha256: str
+    sha256: str  # the text is in the data folder under this hash
     pages: int
     passages: int
     seats: tuple[str, ...] = ()  # the ids of the seats that see the document; empty for all seats
 
 
 class Image(Value):
-    """An image from the user; the bytes are stored under their hash in the data folder."""
-
     name: str
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
     media_type: str
@@ -126,16 +112,14 @@ class Image(Value):
 
 
 class TemplateUse(Value):
-    """A reasoning template for the first speakers, with its similarity to the question."""
-
     id: str
     title: str
     text: str
-    score: float
+    score: float  # similarity to the question
 
 
 class WorkSpan(Value):
-    """A period of work, with or without a result."""
+    """Time spent on calls without a turn, or on a forecast."""
 
     started_at: datetime
     ended_at: datetime
@@ -144,8 +128,6 @@ class WorkSpan(Value):
 
 
 class Retrieval(Value):
-    """The templates found in phase 0, and the time spent."""
-
     templates: tuple[TemplateUse, ...] = ()
     embedding_model: str
     started_at: datetime

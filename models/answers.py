@@ -1,5 +1,3 @@
-"""Reads a streamed answer, applies time limits, and checks that the answer is complete."""
-
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
@@ -50,7 +48,7 @@ async def stream_answer(  # noqa: PLR0913 - the call and its limits
     seconds_used: float,
     time_is_up: Callable[[], bool],
 ) -> Reply:
-    """Stream one answer; raise BadAnswer for a late, truncated or empty answer."""
+    """Stream one answer, or raise BadAnswer if it is late, truncated or empty."""
     began = asyncio.get_running_loop().time()
     pieces: list[str] = []
     thoughts: list[str] = []
@@ -77,10 +75,8 @@ async def stream_answer(  # noqa: PLR0913 - the call and its limits
 
 @dataclass
 class _TimeLimits:
-    """The time limits for one answer; `idle` applies only after the first token."""
-
     first_token: float | None
-    idle: float
+    idle: float  # after the first token
     total: float
     end: float  # in event loop time
     has_begun: bool = False
@@ -99,7 +95,6 @@ class _TimeLimits:
         return min(self.end, asyncio.get_running_loop().time() + silence)
 
     def extend(self, timer: asyncio.Timeout) -> None:
-        """Move the timer to the next deadline, unless the deadline has hardly changed."""
         until, deadline = timer.when(), self.next_deadline()
         if until is None or abs(deadline - until) >= _LEAST_EXTENSION:
             timer.reschedule(deadline)
@@ -120,7 +115,6 @@ class _TimeLimits:
 async def _chunks(
     model: Runnable[Any, AIMessage], messages: list[BaseMessage], limits: _TimeLimits
 ) -> AsyncGenerator[AIMessage, None]:
-    """Yield the chunks; raise BadAnswer if a chunk is late."""
     stream = cast("AsyncGenerator[AIMessage, None]", model.astream(messages))
     # One timer for all chunks, because thousands of timers take time.
     try:
@@ -171,9 +165,9 @@ def usage_of(message: AIMessage) -> Usage | None:
 
 
 def _cache_writes(message: AIMessage) -> int:
-    """Return how many input tokens the provider cached; some report them by lifetime."""
     counted = message.usage_metadata
     details: Mapping[str, Any] = (counted and counted.get("input_token_details")) or {}
+    # Some providers report them by lifetime.
     by_lifetime = sum(details[name] or 0 for name in details if name.startswith("ephemeral"))
     return max(details.get("cache_creation") or 0, by_lifetime)
 

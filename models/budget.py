@@ -1,4 +1,4 @@
-"""Reserves the worst-case cost before each call, and settles the actual cost afterwards."""
+"""Reserves the worst-case cost before each call, and settles the actual cost afterward."""
 
 import asyncio
 import json
@@ -61,7 +61,6 @@ def cap_of(settings: DebateSettings) -> Amount | None:
 
 
 def cap_words(cap: Amount, amount: Amount | None = None) -> str:
-    """Format a budget or an amount in the units that the budget is set in."""
     named = amount or cap
     unit = "token" if named.tokens == 1 else "tokens"
     tokens = [f"{named.tokens:,.0f} {unit}"] if cap.tokens < math.inf else []
@@ -74,7 +73,6 @@ def _dollars(cost: float) -> str:
 
 
 def amount_of(usage: Usage, if_unknown: Amount) -> Amount:
-    """Return the amount used; replace unreported values with values from `if_unknown`."""
     if usage.input_tokens is None or usage.output_tokens is None:
         return if_unknown
     cost = if_unknown.cost if usage.cost_usd is None else usage.cost_usd
@@ -82,7 +80,6 @@ def amount_of(usage: Usage, if_unknown: Amount) -> Amount:
 
 
 def amount_of_earlier(usage: Usage, models: Sequence[str], prices: Prices) -> Amount:
-    """Return an earlier call's usage; for an unknown cost, assume the most expensive model."""
     tokens, cost = amount_of(usage, UNKNOWN).tokens, usage.cost_usd
     if cost is None:
         known = [price_of(parse_spec(model), prices) for model in models if model]
@@ -131,8 +128,6 @@ def _images_in(message: BaseMessage) -> int:
 
 @dataclass(frozen=True)
 class CallPrice:
-    """The worst-case price of a call, depending on the maximum number of output tokens."""
-
     prompt: int
     ceiling: int
     least: int  # a shorter answer would not be useful
@@ -152,7 +147,6 @@ class CallPrice:
         return Amount(self.prompt + output, cost)
 
     def output_within(self, room: Amount) -> float:
-        """Return the number of output tokens that `room` can pay for."""
         tokens = room.tokens - self.prompt
         if self.price is None:
             return tokens
@@ -172,7 +166,6 @@ _UNKNOWN_PRICE = Price(1e30, 1e30)
 
 
 def price_for_budget(spec: ModelSpec, settings: DebateSettings) -> Price | None:
-    """Return the model's price if cost is limited; an unknown price exceeds every budget."""
     if settings.max_cost is None:
         return None
     return price_of(spec, settings.prices) or _UNKNOWN_PRICE
@@ -184,7 +177,6 @@ def least_answer(spec: ModelSpec, limit: int | None = None) -> int:
 
 
 def check_prices(seats: Sequence[Seat], settings: DebateSettings) -> None:
-    """Refuse a limit on cost if the price of a model is unknown."""
     paid = [seat for seat in seats if not seat.is_human]
     models = dict.fromkeys(model for seat in paid for model in (seat.model, *seat.fallback_models))
     for model in models if settings.max_cost else ():
@@ -210,8 +202,6 @@ NO_BUDGET = CallBudget()
 
 @dataclass
 class Ledger:
-    """Tracks a debate's spending, and the maximum cost of all running calls."""
-
     spent: Amount = NOTHING
     save: Callable[[str, Amount], Awaitable[None]] | None = None
     warned: bool = False
@@ -226,7 +216,7 @@ class Ledger:
     async def reserve(
         self, price: CallPrice, cap: Amount, budget: CallBudget
     ) -> AsyncIterator["Reservation"]:
-        """Reserve a running call's worst-case cost; raise OverBudget if the budget is too small."""
+        """Reserve a call's worst-case cost while it runs, or raise OverBudget."""
         output = await self._wait_for_room(price, cap, budget)
         entry, worst = uuid4().hex, price.worst(output)
         self._held[entry] = worst
@@ -265,7 +255,7 @@ class Ledger:
         return math.floor(output)
 
     async def _wait(self, budget: CallBudget) -> None:
-        """Wait until another call returns unused budget; meanwhile, check for pause requests."""
+        """Wait a moment for another call to return unused budget, unless a pause is requested."""
         changed = asyncio.Event()
         self._waiting.add(changed)
         try:
@@ -283,12 +273,11 @@ class Reservation:
     counted: Amount
 
     def settle(self, usage: Usage) -> None:
-        """Count the usage; replace unknown parts with the reserved amount."""
         self.counted = amount_of(usage, if_unknown=self.counted)
 
 
 def _usage_of(error: Exception) -> Usage:
-    """Return the usage of a failed call, which is zero for a refused call and otherwise unknown."""
+    """Return a failed call's usage: as reported, zero if the call was refused, or unknown."""
     if isinstance(error, BadAnswer):
         return error.usage or Usage()
     return NO_USAGE if _was_refused(error) else Usage()
@@ -345,7 +334,6 @@ async def reserved(
     ceiling: int | None,
     limit: int | None,
 ) -> AsyncIterator[Reservation]:
-    """Reserve the worst-case cost of a call with a budget, possibly lowering the token limit."""
     cap = cap_of(settings)
     if cap is None or ceiling is None:
         yield Reservation(ceiling, NOTHING)

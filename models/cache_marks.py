@@ -5,8 +5,8 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage, SystemMessage
 
-# The key in `additional_kwargs` for how many characters of a message are in the seat's next prompt
-# or were in its last one. No mark is worth its price in a prompt without this key.
+# The key in `additional_kwargs` for how many characters of a message another prompt of the seat
+# repeats. Without it, a mark is not worth its price.
 STABLE = "stable_characters"
 
 # The end of a speech. Providers reuse a cached prefix only up to the end of an earlier block.
@@ -15,7 +15,6 @@ _MARK = {"cache_control": {"type": "ephemeral"}}
 
 
 def with_cache_marks(messages: list[BaseMessage]) -> list[BaseMessage]:
-    """Mark the end of the system prompt, and the end of the part that other prompts repeat."""
     if not any(STABLE in message.additional_kwargs for message in messages):
         return messages
     return [_marked(message) for message in messages]

@@ -1,5 +1,3 @@
-"""Makes all model calls of the application."""
-
 import asyncio
 import json
 from dataclasses import dataclass
@@ -51,8 +49,6 @@ Block = TypeVar("Block", bound=BaseModel)
 
 @dataclass(frozen=True)
 class CallTools:
-    """The tools for a call, and the usage of earlier calls in the same turn."""
-
     tools: tuple[BaseTool, ...] = ()
     spent: bool = False  # True if no tool calls are left, so that the model must answer
     seconds: float = 0.0  # time used by earlier calls in the turn; one timeout covers them all
@@ -201,7 +197,7 @@ def _trace_config(seat: Seat, settings: DebateSettings, listener: Listener) -> R
 def _ceiling(
     spec: ModelSpec, settings: DebateSettings, limit: int | None, *, whole: bool
 ) -> int | None:
-    """Return the call's max_tokens, which also stops a model that never ends its answer."""
+    """Return the call's max_tokens, to stop a model that never ends its answer."""
     if spec.name in limits_of(spec).without_max_tokens:
         # Most models refuse only a high limit; without a limit, no budget could be kept.
         return _LONGEST_TURN if cap_of(settings) else None

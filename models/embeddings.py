@@ -1,5 +1,3 @@
-"""Converts texts to vectors, with the prefixes, batches and thresholds of each model."""
-
 from __future__ import annotations
 
 import threading
@@ -30,7 +28,7 @@ Progress = Callable[[int, int], None]
 
 
 class EmbeddingFailed(RuntimeError):
-    """Raised if the embedding model returns no usable vectors; the message says why."""
+    pass
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,7 @@ def warm_up(spec: str) -> None:
 
 
 class Embedder:
-    """Wraps an embedding model; returns unit vectors or raises EmbeddingFailed."""
+    """An embedding model that returns unit vectors."""
 
     def __init__(self, spec: str, settings: DebateSettings) -> None:
         self.spec = str(parse_spec(spec))

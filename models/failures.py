@@ -1,5 +1,3 @@
-"""Classifies failed model calls by whether a retry can help."""
-
 import os
 import re
 from collections.abc import Mapping
@@ -156,7 +154,7 @@ class StatedBudget:
 
 
 def stated_budget(headers: Mapping[str, str], what: str) -> StatedBudget | None:
-    """Parse the limits in OpenAI's or Anthropic's headers; return None if no limit resets soon."""
+    """Parse the limits in a provider's headers, or return None if none resets soon."""
     left, limit, reset = (_stated(headers, what, name) for name in ("remaining", "limit", "reset"))
     try:
         seconds = _seconds(reset)
@@ -173,7 +171,7 @@ def _stated(headers: Mapping[str, str], what: str, name: str) -> str:
 
 
 def _seconds(stated: str) -> float:
-    """Parse `1m30.5s`, `120ms`, `12` or a time such as `2026-11-18T06:00:00Z`."""
+    """Return the seconds in 1m30.5s, 120ms or 12, or until a time such as 2026-11-18T06:00:00Z."""
     if _DURATION.fullmatch(stated):
         parts = _DURATION_PART.findall(stated)
         return sum(float(number) * _UNITS[unit] for number, unit in parts)

@@ -1,5 +1,3 @@
-"""Reads files up to a size limit, and writes private files atomically."""
-
 import errno
 import os
 import stat
@@ -19,7 +17,7 @@ _MOST_NAME_BYTES = 200
 
 
 def regular_size(path: Path) -> int:
-    """Return a file's size; refuse pipes and devices, because reading them could block forever."""
+    """Return a file's size, refusing pipes and devices because reading them could block forever."""
     found = path.stat()
     if not stat.S_ISREG(found.st_mode):
         raise BadInput(f"{clean_piece(str(path))} is not a regular file.")
@@ -37,7 +35,6 @@ def read_regular(path: Path, most: int) -> bytes:
 
 
 def make_private_folder(folder: Path) -> None:
-    """Create a folder and its missing parents, accessible only to this user."""
     for each in reversed((folder, *folder.parents)):
         if not each.exists():
             each.mkdir(mode=0o700, exist_ok=True)
@@ -60,14 +57,13 @@ def replace_file(file: Path) -> Iterator[IO[bytes]]:
 
 
 def write_private_file(file: Path, content: bytes) -> None:
-    """Write a file atomically and create the folder, with access only for this user."""
     make_private_folder(file.parent)
     with replace_file(file) as sink:
         sink.write(content)
 
 
 def parse_yaml(text: str, *, fast: bool = False) -> Any:
-    """Parse YAML; refuse aliases, because aliases can make a small text enormous."""
+    """Parse YAML without aliases, because they can make a small text enormous."""
     # The fast loader is less exact about where an error is.
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader) if fast else yaml.SafeLoader
     if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, loader)):

@@ -1,5 +1,3 @@
-"""Loads API keys from the environment, from .env, or from `contend keys set`."""
-
 import difflib
 import json
 import os
@@ -42,7 +40,7 @@ class KeySource:
 
 
 def load_keys(folder: Path) -> list[str]:
-    """Add variables from .env, and the stored keys, to the environment; return notices."""
+    """Add the variables in .env and the stored keys to the environment, and return notices."""
     _added.clear()
     outside = {*os.environ}
     given, notices = _read_dotenv(folder / ".env")
@@ -61,7 +59,6 @@ def load_keys(folder: Path) -> list[str]:
 
 
 def load_stored_keys() -> list[str]:
-    """Add stored keys to the environment, unless already set there; return notices."""
     try:
         stored = _read_stored()
     except BadInput as unreadable:
@@ -81,7 +78,6 @@ def redirected_by_dotenv() -> list[str]:
 
 
 def source_of(name: str) -> str:
-    """Return the source of a variable; empty if the variable is not set."""
     if not os.environ.get(name, "").strip():
         return ""
     return _added.get(name, ENVIRONMENT)
@@ -92,7 +88,6 @@ def key_sources() -> list[KeySource]:
 
 
 def store_key(name: str, value: str) -> str:
-    """Store a key in the system's keyring, if any, or in a private file; return the place."""
     known_name(name)
     if len(check_key(name, value)) < SHORTEST_SECRET:
         raise BadInput(f"{name} is too short for a key. Set it to the whole key.")
@@ -121,7 +116,6 @@ def known_name(name: str) -> str:
 
 
 def check_key(name: str, value: str) -> str:
-    """Return the key; refuse a malformed value without showing the value."""
     if not value.isprintable() or " " in value:
         raise BadInput(f"{name} contains a space or a line break. Set it to the key alone.")
     return value
@@ -170,7 +164,6 @@ def _is_text(value: str) -> bool:
 
 
 def _why_unused(name: str) -> str:
-    """Explain why a stored key is not used; return an empty string for a usable key."""
     names = (address for address, keys in _ADDRESSES.items() if name in keys)
     address = next((each for each in names if source_of(each) == DOTENV), "")
     return address and (
@@ -188,7 +181,7 @@ def _stored_path() -> Path:
 
 
 def _read_stored() -> dict[str, Any]:
-    """Return the stored keys by name, unchecked; None stands for a key in the keyring."""
+    """Return the stored keys by name, unchecked, with None for a key in the keyring."""
     path = _stored_path()
     if not path.is_file():
         return {}

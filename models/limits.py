@@ -1,5 +1,3 @@
-"""Limits the calls from a process to each provider, and tracks outages."""
-
 import asyncio
 import os
 from collections import deque
@@ -108,7 +106,6 @@ class ProviderLimits:
     async def slot(
         self, debate: str, allowance: Allowance, pause_requested: Callable[[], bool]
     ) -> AsyncIterator[StartedCall]:
-        """Wait until the call may start; waiting debates take turns."""
         waiting = _Waiting(asyncio.get_running_loop().create_future(), allowance)
         self._queues.setdefault(debate, deque()).append(waiting)
         try:
@@ -132,7 +129,7 @@ class ProviderLimits:
         return self.failures >= _FAILURES_IN_A_ROW
 
     def may_ask(self) -> bool:
-        """Return whether to try the provider; during an outage, allow only occasional tries."""
+        """Return whether to try the provider, during an outage only once per interval."""
         if self.is_down and _now() < self._next_probe:
             return False
         self._next_probe = _now() + _SECONDS_BETWEEN_PROBES
@@ -169,7 +166,6 @@ class ProviderLimits:
             self.max_parallel, self._answers = max(1, self.in_flight - 1), 0
 
     def read_headers(self, call: StartedCall, headers: Mapping[str, str]) -> None:
-        """Read the number of remaining requests and tokens from response headers."""
         call.is_counted = True
         pending = [each for each in self._running if not each.is_counted]
         if stated := stated_budget(headers, "requests"):
@@ -178,7 +174,6 @@ class ProviderLimits:
             self._tokens.update(stated, sum(each.tokens for each in pending))
 
     def _start_waiting_calls(self) -> None:
-        """Start all waiting calls that the limits allow, one from each debate in turn."""
         while (debate := self._next_debate()) is not None:
             queue = self._queues.pop(debate)
             waiting = queue.popleft()

@@ -1,4 +1,4 @@
-"""Computes the cost of calls; an unknown price is never treated as zero."""
+"""Computes the cost of calls, never taking an unknown price for zero."""
 
 import re
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ _CACHE_WRITE = 1.25
 
 @dataclass(frozen=True)
 class Price:
-    """A price in US dollars per million tokens, and its source."""
+    """A price in US dollars per million tokens."""
 
     input: float
     output: float
@@ -37,7 +37,6 @@ class Price:
 
 
 def priced(usage: Usage, spec: ModelSpec, prices: Prices, cache_writes: int = 0) -> Usage:
-    """Add the cost to the usage if the model's price is available."""
     price = price_of(spec, prices)
     cost = cost_of(usage, price, cache_writes) if price else None
     return usage.model_copy(update={"cost_usd": cost}) if price else usage

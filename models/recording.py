@@ -1,5 +1,3 @@
-"""Records model calls, and replays recorded calls."""
-
 import asyncio
 import hashlib
 import json
@@ -44,7 +42,7 @@ class RecordedCall(BaseModel):
 
 
 class CallKey(NamedTuple):
-    """Identifies a call; the same call has the same key in every debate."""
+    """A key that is the same for the same call in every debate."""
 
     asked: str  # the seat, round and phase
     messages: str  # their hash
@@ -59,8 +57,6 @@ class CallRequest(NamedTuple):
 
 @dataclass
 class Recording:
-    """Answers known calls from a recording, and adds new calls to the recording."""
-
     known: Mapping[CallKey, RecordedCall] = field(default_factory=dict)
     keep: Callable[[CallKey, RecordedCall], Awaitable[None]] | None = None
     is_complete: bool = False  # if True, an unknown call is an error
@@ -114,7 +110,6 @@ async def replay_or_record(
     form: TypeAdapter[Result],
     call: Callable[[Listener], Awaitable[Answered[Result]]],
 ) -> Answered[Result]:
-    """Answer a call from the current recording, or make and record the call."""
     recording = _recording.get()
     if recording is None:
         return await call(listener)
@@ -232,7 +227,6 @@ def _without_marks(call: RecordedCall, marks: Sequence[str]) -> RecordedCall:
 
 
 def with_marks(call: RecordedCall, marks: Sequence[str]) -> RecordedCall:
-    """Return a recorded call with this debate's nonces in place of the placeholders."""
     return _translate(call, [(sign, mark) for mark, sign in _pairs(marks)])
 
 

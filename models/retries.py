@@ -1,5 +1,3 @@
-"""Retries a failed call, then tries the seat's fallback models."""
-
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
@@ -42,9 +40,7 @@ Result = TypeVar("Result", bound=_WithUsage)
 
 @dataclass(frozen=True)
 class FailedAttempt:
-    """A failed attempt and the next step: a retry, a fallback or a failure."""
-
-    what: str
+    what: str  # the next step, such as `retried` or `fell_back`
     model: str
     failure: Failure
     usage: Usage = NO_USAGE  # what the failed attempt cost

@@ -1,5 +1,3 @@
-"""Assigns models to seats, and checks all models before the first paid call."""
-
 import asyncio
 import os
 from collections.abc import Callable, Iterable, Sequence
@@ -88,7 +86,7 @@ async def _choose_models(settings: DebateSettings) -> tuple[list[Seat], str]:
 
 
 async def _choose_judge(seats: list[Seat], settings: DebateSettings) -> tuple[list[Seat], str]:
-    """Give the judge a separate model, unless the user chose one; add a notice."""
+    """Give the judge a model that no debater uses, unless the user chose one, and add a notice."""
     judge = next((seat for seat in seats if seat.role == "judge"), None)
     debaters = [seat for seat in seats if seat.role not in NOT_DEBATING]
     sharing = [seat.name for seat in debaters if judge and seat.model == judge.model]
@@ -106,7 +104,6 @@ async def _choose_judge(seats: list[Seat], settings: DebateSettings) -> tuple[li
 
 
 async def _other_model(used: set[str]) -> str | None:
-    """Return another Ollama model if debaters use Ollama; other providers' models are unknown."""
     specs = [parse_spec(model) for model in used]
     local = [spec.name for spec in specs if spec.provider == "ollama"]
     if not local:
@@ -128,7 +125,7 @@ async def preflight(
     documents: Sequence[Document] = (),
     images: Sequence[Image] = (),
 ) -> list[str]:
-    """Raise BadInput for anything that would fail after the first paid call; return notices."""
+    """Raise BadInput for anything that would fail after the first paid call, or return notices."""
     await asyncio.to_thread(load_stored_keys)
     for key in settings.prices:
         parse_spec(key)
@@ -148,7 +145,6 @@ async def preflight(
 
 
 async def _explain_bare_names(settings: DebateSettings) -> list[str]:
-    """Explain why specs without a provider selected Ollama, if Ollama lacks the models."""
     explained = []
     for model in dict.fromkeys(models_of(settings.build_seats())):
         if taken := explain_ollama_default(model):
@@ -160,7 +156,6 @@ async def _explain_bare_names(settings: DebateSettings) -> list[str]:
 
 
 async def usable_models() -> list[UsableModel]:
-    """List all usable models: Ollama's, built-in models, and one per API key."""
     ollama = [UsableModel(f"ollama:{name}", "ollama") for name in await _list_pulled()]
     hosted = [UsableModel(model, parse_spec(model).provider) for model in hosted_models()]
     files = weights.embedded_files().items()
@@ -193,7 +188,7 @@ def missing_files(specs: Iterable[str]) -> list[weights.Weights]:
 
 
 def window_for(model: str, settings: DebateSettings) -> int | None:
-    """Return the maximum tokens of a prompt plus the answer; None if unlimited."""
+    """Return the maximum tokens of a prompt and its answer, or None if unlimited."""
     spec = parse_spec(model)
     provider = provider_of(spec)
     wanted = settings.context_tokens or provider.window(spec.name)
@@ -219,7 +214,7 @@ def is_demonstration_model(model: str) -> bool:
 def check_image_support(
     seats: list[Seat], settings: DebateSettings, images: Sequence[Image]
 ) -> None:
-    """Refuse models that cannot accept images; allow models that may accept images."""
+    """Refuse models that are known not to accept images."""
     for seat in (seat for seat in seats if seat.id in settings.opening_seats):
         seen = [image for image in images if strategy_for(settings).sees(seat, image)]
         blind = _first_lacking(seat, lambda provider, name: provider.takes_images(name) is False)
@@ -232,7 +227,6 @@ def check_image_support(
 
 
 def _check_person(seat: Seat, settings: DebateSettings) -> None:
-    """Refuse a person for a seat with a fallback model or a decision in a fixed form."""
     if seat.is_human and seat.fallback_models:
         raise BadInput(f"{seat.name} is a person, so its fallback models are never used.")
     if HUMAN in seat.fallback_models:

@@ -1,5 +1,3 @@
-"""Cleans text from models and users."""
-
 import math
 import re
 from collections.abc import Callable
@@ -40,7 +38,6 @@ def clean_reply(text: str) -> str:
 
 
 def shorten(text: str, limit: int) -> str:
-    """Put text on one line; cut a long line between words and add an ellipsis."""
     line = " ".join(text.split())
     if len(line) <= limit:
         return line

@@ -1,5 +1,3 @@
-"""Counts tokens approximately, and computes upper bounds for context windows."""
-
 import math
 import re
 

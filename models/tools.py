@@ -71,7 +71,7 @@ def calls_in(message: AIMessage | None) -> list[Call]:
 
 
 async def use_tool(tools: Sequence[BaseTool], call: Call) -> tuple[ToolUse, Any]:
-    """Run a tool call; return an error as a result, so that the model sees the error."""
+    """Run a tool call, and return an error as a result so that the model sees it."""
     name, given = call["name"] or "", call["args"]
     tool = next((each for each in tools if each.name == name), None)
     artifact, failed = None, True

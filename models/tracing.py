@@ -30,7 +30,6 @@ _PARAMETERS = {"model", "model_name", "temperature", "max_completion_tokens", "_
 
 
 def scrub_traces() -> None:
-    """Remove secrets and repeated data from all traces of this process."""
     if tracing_is_enabled():
         get_cached_client(anonymizer=shorten_and_scrub, omit_traced_runtime_info=True)
 
@@ -38,7 +37,6 @@ def scrub_traces() -> None:
 def call_metadata(
     protocol: str, debate: str, seat: str, asked: str, turn: str = ""
 ) -> dict[str, Any]:
-    """Return the metadata that identifies a call in a trace; `asked` begins with the round."""
     round_number = _ROUND.match(asked)
     about = {"debate_id": debate, "protocol": protocol, "seat": seat, "call": asked}
     about |= {"turn": turn} if turn else {}
@@ -48,7 +46,6 @@ def call_metadata(
 
 
 def call_title(seat_name: str, asked: str) -> str:
-    """Return the name of a call's run in a trace, such as Skeptic, round 2."""
     round_number = _ROUND.match(asked)
     return f"{seat_name}, round {round_number[1]}" if round_number else seat_name
 
@@ -58,7 +55,7 @@ def shorten_and_scrub(data: Any) -> Any:
 
 
 def _shorten(data: Any) -> Any:
-    """Reduce states to a few fields and turns to ids, because the calls contain the texts."""
+    """Reduce states to a few fields, and turns and seats to their ids, but keep model calls."""
     if isinstance(data, list):
         return [_shorten(each) for each in data]
     if not isinstance(data, dict):

@@ -1,5 +1,3 @@
-"""Checks a debate's budget before each call and before each round."""
-
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -62,7 +60,6 @@ def call_budget(
 
 
 def check_budget(state: DebateState, settings: DebateSettings) -> None:
-    """Refuse a budget if a price is missing, or if even one call and the answer cost too much."""
     cap = cap_of(settings)
     if cap is None:
         return
@@ -81,7 +78,7 @@ def check_budget(state: DebateState, settings: DebateSettings) -> None:
 
 
 def used_by(state: DebateState, settings: DebateSettings) -> Amount:
-    """Return what this debate's calls used, without what was paid for before a fork."""
+    """Return the usage of this debate's own calls; a fork does not count its parent's calls."""
     before = state.get("paid_before", NO_USAGE)
     return _used_in_all(state, settings) - amount_of(before, NOTHING)
 
@@ -101,7 +98,6 @@ def _used_in_all(state: DebateState, settings: DebateSettings) -> Amount:
 
 
 def budget_stop(state: DebateState, settings: DebateSettings) -> StopDecision | None:
-    """Stop the rounds if the budget might be too small for another round and the answer."""
     cap = cap_of(settings)
     if cap is None:
         return None

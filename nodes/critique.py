@@ -1,5 +1,3 @@
-"""Lets the critic review the latest answers and, in some protocols, list open objections."""
-
 import re
 from collections.abc import Sequence
 from functools import partial

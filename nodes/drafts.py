@@ -1,5 +1,3 @@
-"""Compares a debate's initial answers, written before any discussion."""
-
 from contend.graph.record import DraftVote
 from contend.graph.settings.seats import ManySeatSettings
 from contend.graph.state import DebateState, Turn, turns_of
@@ -19,7 +17,7 @@ def first_answers(state: DebateState) -> list[Turn]:
 
 
 def agreed_answer(state: DebateState) -> str | None:
-    """Return the short answer that all initial answers share, or None if the answers differ."""
+    """Return the short answer that all initial answers share, if there is one."""
     stated = [brief_answer(turn.text) for turn in first_answers(state)]
     known = [answer for answer in stated if answer]
     if len(known) < 2 or len(known) < len(stated) or len({*map(answer_key, known)}) > 1:
@@ -30,7 +28,6 @@ def agreed_answer(state: DebateState) -> str | None:
 def stop_if_agreed(
     state: DebateState, settings: ManySeatSettings, calls_saved: int
 ) -> StopDecision | None:
-    """Stop after the initial answers if all agree and the settings allow stopping."""
     if settings.debate_if != "drafts_disagree" or calls_saved < 1:
         return None
     agreed = agreed_answer(state)
@@ -44,7 +41,6 @@ def stop_if_agreed(
 
 
 def draft_vote(state: DebateState) -> DraftVote | None:
-    """Compare the final answer with the vote of the initial answers, if both are short answers."""
     drafts = first_answers(state)
     stated = {turn.seat: brief_answer(turn.text) for turn in drafts}
     keys = {seat: answer_key(answer) for seat, answer in stated.items() if answer}

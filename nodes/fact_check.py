@@ -1,5 +1,3 @@
-"""Lists the claims in the latest statement, and checks them in parallel."""
-
 from typing import Any
 
 from langgraph.runtime import Runtime
@@ -36,7 +34,7 @@ _CHECK = block_reader(CheckBlock, ShortCheckBlock)
 
 
 async def fact_check(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Check the latest statement; let a contradicted speaker correct it once."""
+    """Check the latest statement, and schedule a correction if a claim is contradicted."""
     seat, statement = seat_with_role(state, "fact_checker"), statements_in(state["turns"])[-1]
     try:
         listed = await decide(state, runtime, seat, "fact_check", "claims", _CLAIMS)

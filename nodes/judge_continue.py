@@ -75,7 +75,6 @@ async def judge_continue(state: DebateState, runtime: Runtime[Any]) -> dict[str,
 
 
 async def _ask_judge(state: DebateState, runtime: Runtime[Any]) -> CallResults:
-    """Ask the judge whether to hold another round; if the call fails, stop the rounds."""
     seat = seat_with_role(state, "judge")
     # A failure is stored as a result, so that the judge is not asked again after a pause.
     calls = [(state, seat)]

@@ -1,5 +1,3 @@
-"""Lets the moderator introduce turns, rule on statements, and sum up each round."""
-
 from typing import Any
 
 from langgraph.runtime import Runtime
@@ -32,7 +30,6 @@ _POSITIONS = block_reader(PositionsBlock, ShortPositionsBlock)
 
 @ends_rounds_when_spent
 async def moderate(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Take the moderator's next turn; the first turn of a stage also plans the stage."""
     sides = sides_of(state)
     due = state.get("programme") or schedule_for(state, sides)
     state = {**state, "programme": due}
@@ -68,7 +65,6 @@ def _rule(state: DebateState, runtime: Runtime[Any], seat: Seat, spoken: TurnRes
 def _adjust(
     state: DebateState, runtime: Runtime[Any], seat: Seat, spoken: TurnResult
 ) -> list[Turn]:
-    """Return a turn that adds or cuts rounds, if the block asks for it and the rules allow it."""
     possible = possible_change(runtime.context, state.get("turns", []), state["round"])
     if possible is None or is_small([seat]):
         return []

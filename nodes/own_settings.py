@@ -40,7 +40,6 @@ def with_thread_settings(node: Node, model: type[DebateSettings]) -> Node:
 
 
 def _missing_settings(state: DebateState, thread: str) -> DebateState:
-    """Return the settings from the record if an earlier release stored none in the state."""
     # Releases 0.1 and 0.2 did not store them in the state.
     return (
         runners.recorded_settings(thread) if "round" in state and not state.get("settings") else {}
@@ -70,7 +69,6 @@ def _settings_in_use(state: DebateState, given: DebateSettings) -> DebateSetting
 async def _changed_state(
     state: DebateState, runtime: Runtime[Any], settings: DebateSettings
 ) -> DebateState:
-    """Return the update of the state for changed settings, and report the changes."""
     before = stored_settings(state, type(settings))
     old, new = before.model_dump(mode="json"), settings.model_dump(mode="json")
     changes = {name: [old[name], new[name]] for name in new if new[name] != old[name]}
@@ -93,7 +91,7 @@ async def _check(state: DebateState, seats: list[Seat], settings: DebateSettings
 def _changed_seats(
     seats: list[Seat], before: DebateSettings, settings: DebateSettings
 ) -> list[Seat]:
-    """Apply changed settings to the seats; keep later decisions, such as proposed positions."""
+    """Apply changed settings to the seats, but keep later decisions such as proposed positions."""
     old, new = (_seats_of(each) for each in (before, settings))
     if old.keys() != new.keys():
         raise BadInput(

@@ -1,5 +1,3 @@
-"""Lets seats answer the question, and revise the answers in later rounds."""
-
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 

@@ -25,7 +25,6 @@ from contend.nodes.prompting.points import points_of
 
 
 def read_record(state: DebateState, debate: str) -> DebateRecord:
-    """Return the record that `store` wrote; for an unfinished debate, build a record."""
     if not state.get("trace"):
         return build_record(state, debate)
     # Release 0.2 and earlier stored points without their history.
@@ -107,7 +106,6 @@ def _drafts(state: DebateState) -> dict[str, Any]:
 
 
 def _winner(state: DebateState) -> dict[str, str | None]:
-    """Return the winner (the last seat or the answer's author) and the reason."""
     active = state["active"]
     if len(active) == 1:
         return {"winner": active[0], "winner_by": "one_left"}

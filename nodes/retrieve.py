@@ -66,7 +66,7 @@ def _settings(settings: DebateSettings, seats: list[Seat], embedding: str) -> di
 async def _search(
     question: str, settings: DebateSettings, seats: list[Seat]
 ) -> tuple[Retrieval, str, tuple[str, ...]]:
-    """Find templates; return the templates, a notice about them, and any problems."""
+    """Find templates, and return them with a notice and any problems."""
     if recorded := recorded_retrieval():
         return recorded, "Templates: those of the recording.", ()
     started = steady_now()
@@ -107,7 +107,6 @@ def checked_question(question: str) -> str:
 
 
 def _attachments(state: DebateState) -> DebateState:
-    """Validate documents and images, because clients may send anything."""
     attachments: DebateState = {}
     try:
         if state.get("documents"):
@@ -144,7 +143,6 @@ async def find_seats(state: DebateState, settings: DebateSettings, question: str
 
 
 def check_cast(seats: Sequence[Seat], settings: DebateSettings) -> None:
-    """Refuse seats with which a debate would fail after its first paid calls."""
     if not seats:
         return
     ids, roles = [seat.id for seat in seats], Counter(seat.role for seat in seats)

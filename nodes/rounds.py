@@ -1,5 +1,3 @@
-"""Opens a round: chooses the speakers, and the node that closes the round."""
-
 from typing import TYPE_CHECKING, Any
 
 from contend.graph.events import NodeEvent, node_event
@@ -20,7 +18,6 @@ def open_round(state: DebateState, runtime: "Runtime[Any]", number: int) -> Deba
 def describe_round(
     state: DebateState, settings: DebateSettings, number: int
 ) -> tuple[DebateState, NodeEvent]:
-    """Return a new round's additions to the state, and the event that announces the round."""
     strategy = strategy_for(settings)
     waiting = still_active(state, settings)
     first = ids_with_role(state, strategy.opening_role(number))

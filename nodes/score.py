@@ -1,5 +1,3 @@
-"""Lets the judge score the final answer."""
-
 from typing import Any
 
 from langgraph.runtime import Runtime

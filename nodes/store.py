@@ -1,5 +1,3 @@
-"""Phase 6: writes the record of the debate."""
-
 from typing import Any
 
 from langgraph.runtime import Runtime

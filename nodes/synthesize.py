@@ -1,5 +1,3 @@
-"""Writes the final answer."""
-
 import re
 from typing import Any
 

@@ -1,5 +1,3 @@
-"""Computes a debate's token counts, and the running time without pauses."""
-
 import time
 from collections.abc import Iterable, Sequence
 from contextvars import ContextVar

@@ -3,7 +3,7 @@ _DECIMALS = 9
 
 
 def is_above(value: float, limit: float) -> bool:
-    """Compare two numbers, ignoring rounding errors; 0.1 + 0.2 is not above 0.3."""
+    """Compare without rounding errors: 0.1 + 0.2 is not above 0.3."""
     return round(value - limit, _DECIMALS) > 0
 
 

@@ -1,5 +1,3 @@
-"""Stores the texts and images that a client sends with its question."""
-
 import asyncio
 import re
 from collections.abc import Callable, Sequence
@@ -21,7 +19,6 @@ Read = TypeVar("Read")
 
 
 async def store_uploads(given: dict[str, Any]) -> dict[str, Any]:
-    """Store the texts and images in the input, and replace them with references to the files."""
     documents, images = given.get("documents"), given.get("images")
     kept: dict[str, Any] = {}
     if _has_inline(documents, "text"):
@@ -67,7 +64,7 @@ def _as_files(
     suffix: str,
     read: Callable[[Sequence[Path]], Read],
 ) -> Read:
-    """Write the content to temporary files for the readers, which tell formats by file name."""
+    """Write uploads to temporary files, because the readers tell formats by file name."""
     with TemporaryDirectory(prefix="contend-") as folder:
         paths = [_write(Path(folder) / str(at), each, suffix) for at, each in enumerate(uploads)]
         try:

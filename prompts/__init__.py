@@ -1,5 +1,3 @@
-"""Loads prompts, which are Markdown files, and fills them in."""
-
 import hashlib
 import re
 from collections.abc import Callable, Mapping
@@ -29,7 +27,7 @@ def digest(*folders: str) -> str:
 
 
 def _file(name: str) -> Path:
-    """Find a prompt in this package's folders; tests may add folders."""
+    # Tests may add folders.
     *others, first = (Path(folder, f"{name}.md") for folder in reversed(__path__))
     return next((file for file in others if file.is_file()), first)
 
@@ -43,7 +41,7 @@ def render(name: str, values: Mapping[str, Callable[[], str]]) -> str:
 
 
 def fill(text: str, values: Mapping[str, Callable[[], str]]) -> str:
-    """Fill in values; each is built only if used, and never searched for placeholders itself."""
+    """Fill in values, which are built only if used and never searched for placeholders."""
 
     def filled(found: re.Match[str]) -> str:
         # An empty value is dropped together with the white space after it.
@@ -54,6 +52,6 @@ def fill(text: str, values: Mapping[str, Callable[[], str]]) -> str:
 
 
 def fence(label: str, text: str, mark: str) -> str:
-    """Wrap text in tags that mark it as data, altering any text that could close the tags."""
+    """Wrap text in tags that mark it as data, changing anything in it that could close the tags."""
     inert = text.replace(mark, mark[:-1] + "…")
     return f"<{label} {mark}>\n{inert}\n</{label} {mark}>"

@@ -1,5 +1,3 @@
-"""Reads the user's files, splits them into passages and stores them by content."""
-
 import hashlib
 import json
 import os
@@ -35,7 +33,7 @@ _OVERLONG = re.compile(rf"([^\s。]{{{PASSAGE_CHARS - 1},{PASSAGE_CHARS}}})")
 
 @dataclass(frozen=True)
 class DocumentPage:
-    """A part of a document: a page of a PDF, or a passage that begins at a line."""
+    """A page of a PDF, or a passage that begins at a line of another file."""
 
     number: int
     text: str
@@ -65,10 +63,9 @@ class Loaded:
     given_paths: frozenset[Path] = frozenset()  # what the user gave: its path or folders above it
 
 
+# Compared by identity, so that results for it can be cached.
 @dataclass(frozen=True, eq=False)
 class Corpus:
-    """The documents of a debate, compared by identity, so that results can be cached."""
-
     pages: dict[str, tuple[DocumentPage, ...]]
     passages: tuple[Passage, ...]
     # The number of pages or lines in each document, including those without text.
@@ -76,7 +73,7 @@ class Corpus:
 
 
 def load_documents(paths: Sequence[Path]) -> tuple[list[Loaded], list[str]]:
-    """Read files and folders, or refuse all if one is unreadable; also return notices."""
+    """Read files and folders, refusing all if one is unreadable, and return notices too."""
     problems: list[str] = []
     skipped: Counter[str] = Counter()
     notices: list[str] = []
@@ -150,7 +147,6 @@ _OFFER = f"give files that end in {', '.join(KINDS[:-1])} or {KINDS[-1]}"
 
 
 def _walk_folder(folder: Path, problems: list[str], skipped: Counter[str]) -> Iterator[Path]:
-    """Yield the supported files in a folder, ignoring links that loop or lead outside."""
     inside = Path(os.path.realpath(folder))
 
     def unreadable(error: OSError) -> None:
@@ -171,11 +167,10 @@ def _walk_folder(folder: Path, problems: list[str], skipped: Counter[str]) -> It
 
 
 def _mode(path: Path) -> int:
-    """Return the file mode; treat an inaccessible file as regular, to refuse the file later."""
     try:
         return path.stat().st_mode
     except PermissionError:
-        return stat.S_IFREG
+        return stat.S_IFREG  # reading it then reports the error
     except OSError:
         return 0
 

@@ -1,5 +1,3 @@
-"""Reads the user's images, stores them by content and prepares them for models."""
-
 import base64
 import contextlib
 import hashlib

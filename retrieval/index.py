@@ -32,6 +32,7 @@ FORMAT = 2
 MANIFEST = "manifest.json"
 # With more vectors than this, exact search is too slow.
 EXACT_UP_TO = 100_000
+# In seconds: other processes may still use younger files.
 _OLD = 3600.0
 _LINKS, _BUILD_EFFORT, _SEARCH_EFFORT = 32, 80, 128
 # Not 1, because servers round differently in each batch; another model's value is far lower.
@@ -40,8 +41,6 @@ _MOST_OPEN = 4
 
 
 class Manifest(BaseModel):
-    """The description of a stored index, with checksums of the files."""
-
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     format: int
@@ -53,7 +52,6 @@ class Manifest(BaseModel):
 
     @property
     def vectors_name(self) -> str:
-        """Return a file name derived from the content, unique to these vectors."""
         return f"vectors-{self.vectors_sha256[:16]}.faiss"
 
     @property
@@ -63,10 +61,8 @@ class Manifest(BaseModel):
 
 @dataclass(frozen=True)
 class Hit:
-    """A search result; the score measures similarity of topic, not agreement."""
-
     key: str
-    score: float
+    score: float  # similarity of topic, not agreement
 
 
 @dataclass(frozen=True)
@@ -76,7 +72,6 @@ class VectorIndex:
     notice: str  # for the user; empty if there is no problem
 
     def fits(self, vector: Vectors) -> bool:
-        """Return whether the vector has the index's size; another size shows a changed model."""
         return bool(self.store.index.d == len(vector))
 
     def check_fits(self, vector: Vectors, spec: str) -> None:
@@ -86,7 +81,6 @@ class VectorIndex:
     def search(
         self, vector: Vectors, limit: int, indexes: Sequence[int] | None = None
     ) -> list[Hit]:
-        """Return the nearest texts, best first; `indexes` selects texts for an exact search."""
         import faiss
         import numpy as np
 
@@ -108,7 +102,7 @@ class VectorIndex:
         return [Hit(keys[at], float(score)) for at, score in zip(found, scores, strict=True)]
 
     def similarities(self, vector: Vectors) -> Vectors:
-        """Return the similarity of every text, in order; the index must be exact."""
+        """Return the similarity of each text in order, from an exact index."""
         import numpy as np
 
         count = len(self.store.index_to_docstore_id)
@@ -119,8 +113,6 @@ class VectorIndex:
 
 
 class SharedCache(Generic[Opened]):
-    """Caches the most recently opened objects of this process, by key."""
-
     def __init__(self) -> None:
         self._opened: dict[Hashable, Opened] = {}
         # Kept per event loop, because a lock belongs to one loop.
@@ -197,7 +189,6 @@ async def _is_made_by(
 
 
 def build(rows: Any) -> Any:
-    """Build a FAISS index of unit vectors, exact for few vectors and otherwise approximate."""
     import faiss
     import numpy as np
 
@@ -265,7 +256,7 @@ def _store(index: Any, texts: Mapping[str, str]) -> FAISS:
 
 
 class _VectorsOnly(Embeddings):
-    """Fills the store's required embedding argument; vectors are computed elsewhere."""
+    """A stand-in for the embedding that the store requires but does not use."""
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         raise NotImplementedError
@@ -275,7 +266,7 @@ class _VectorsOnly(Embeddings):
 
 
 def _save(folder: Path, index: Any, model: str, entries: Mapping[str, str]) -> None:
-    """Write both files, named by content, and then the manifest with the file names."""
+    """Write both files, and only then the manifest that names them."""
     import faiss
 
     vectors = faiss.serialize_index(index).tobytes()
@@ -295,7 +286,6 @@ def _save(folder: Path, index: Any, model: str, entries: Mapping[str, str]) -> N
 
 
 def _tidy(folder: Path, current: set[str]) -> None:
-    """Remove old files, but keep recent files that other processes may still use."""
     for left in folder.iterdir():
         with contextlib.suppress(OSError):
             if left.name not in current and time.time() - left.stat().st_mtime > _OLD:

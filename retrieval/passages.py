@@ -1,5 +1,3 @@
-"""Indexes the documents of a debate and searches them for each turn."""
-
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -39,7 +37,7 @@ class DocumentAccess:
     shown: tuple[Document, ...]
 
     def passage_indexes(self, corpus: Corpus) -> list[int] | None:
-        """Return the indexes of the passages that may be shown; None stands for all passages."""
+        """Return the indexes of the passages that may be shown, or None for all."""
         if len(self.shown) == len(self.documents):
             return None
         ids = {document.id for document in self.shown}

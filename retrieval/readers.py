@@ -1,5 +1,3 @@
-"""Extracts text from files by pages or lines, with one reader per file type."""
-
 import csv
 import html
 import io
@@ -59,7 +57,6 @@ class Source:
 
 
 def shown(path: Path) -> str:
-    """Escape a path for printing, because file names may contain control characters."""
     return clean_piece(str(path))
 
 
@@ -231,7 +228,7 @@ class _Html:
 
 
 def _csv_rows(name: str, text: str) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
-    """Return all rows as `header: value; header: value`, and all rows in the original form."""
+    """Return all rows as `header: value; header: value`, and all rows as written."""
     reader = csv.reader(io.StringIO(text), delimiter=_delimiter(text), skipinitialspace=True)
     lines = text.split("\n")
     rows: list[tuple[int, list[str]]] = []

@@ -1,5 +1,3 @@
-"""Finds the reasoning templates nearest to a question, if any are near enough."""
-
 from __future__ import annotations
 
 import asyncio
@@ -114,7 +112,6 @@ def index_folder(home: Path, spec: str) -> Path:
 async def open_searcher(
     embedder: Embedder, on_progress: Progress = lambda _done, _total: None
 ) -> Searcher:
-    """Return this process's searcher, rebuilt if the user's templates have changed."""
     home = data_home()
     current = await asyncio.to_thread(fingerprint, home)
 
@@ -141,7 +138,6 @@ async def rebuild_index(
 async def find_templates(
     question: str, settings: DebateSettings, embedding_model: str
 ) -> TemplateSearch:
-    """Find templates; if the embedding model fails, return no templates and a notice."""
     if not settings.templates:
         # Give no notice if templates are off by default.
         usual = type(settings).model_fields["templates"].default

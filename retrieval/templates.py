@@ -1,5 +1,3 @@
-"""Loads reasoning templates: built-in, the user's own, and templates not yet accepted."""
-
 import contextlib
 import os
 import re
@@ -124,7 +122,6 @@ def shipped_templates() -> tuple[Template, ...]:
 
 @cache
 def plain_requests() -> tuple[str, ...]:
-    """Return requests that need no template; questions nearest to these requests get none."""
     text = files("contend.retrieval").joinpath("plain_requests.txt").read_text("utf-8")
     return tuple(line for line in text.splitlines() if line.strip())
 
@@ -166,7 +163,7 @@ def _load_folder(folder: Path, origin: Origin, taken: dict[str, str] | None) -> 
 
 
 def fingerprint(home: Path) -> tuple[tuple[str, int, int], ...]:
-    """Return a value that changes with the user's templates, computed quickly for every debate."""
+    """Return a value that changes with the user's templates."""
     found = []
     for file in _files(user_folder(home)):
         with contextlib.suppress(OSError):  # a broken link is reported when it is read
@@ -228,7 +225,6 @@ def accept_candidate(template_id: str, home: Path) -> Path:
 
 
 def remove_template(template_id: str, home: Path) -> Path:
-    """Delete a template of the user, accepted or not; refuse a built-in template."""
     own = _own_files(home)
     called = [path for path in own if _id_of(path) == template_id]
     for path in called or [path for path in own if path.stem == template_id]:

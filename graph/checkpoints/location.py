@@ -14,7 +14,6 @@ CHECKPOINT_TABLES = {
 
 
 def database() -> "Path | Postgres":
-    """Return the storage for checkpoints and records: the server in DATABASE_URL, or a file."""
     if not is_on_server():
         return database_path()
     from contend.graph.checkpoints.postgres import read_address
@@ -27,7 +26,7 @@ def is_on_server() -> bool:
 
 
 def database_path() -> Path:
-    """Return the private file for checkpoints and records; create the file if missing."""
+    """Return the path of the private database file, creating the file if it is missing."""
     home = data_home()
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = home / "contend.db"

@@ -39,7 +39,6 @@ _IDS = ("thread_id", "checkpoint_ns", "checkpoint_id")
 
 
 async def retry_until_available(attempt: Callable[[], Awaitable[Result]]) -> Result:
-    """Retry while the database is unavailable; after PATIENCE seconds, raise the error."""
     async for trial in AsyncRetrying(
         retry=retry_if_exception_type(DatabaseUnavailable),
         stop=stop_after_delay(PATIENCE),
@@ -57,7 +56,7 @@ class Database(Protocol):
 
 
 class OutageTolerantSaver(BaseCheckpointSaver[str]):
-    """Keeps paid results in files during an outage, and saves them to the database afterward."""
+    """A saver that keeps results in files during an outage, and stores them afterward."""
 
     # Every result of a step goes through `aput_writes`, which never fails in an outage. Only `aput`
     # can fail, which ends the run before the next paid call; a resume rebuilds the checkpoint.
@@ -81,7 +80,6 @@ class OutageTolerantSaver(BaseCheckpointSaver[str]):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """Save a checkpoint, after all writes that the checkpoint depends on."""
         await self._save_kept_writes(thread_of(config))
         return await self._retry(super().aput, config, checkpoint, metadata, new_versions)
 
@@ -95,9 +93,9 @@ class OutageTolerantSaver(BaseCheckpointSaver[str]):
         await asyncio.to_thread(_keep_in_file, thread_of(config), kind, data)
 
     async def _put_writes(self, config: RunnableConfig, *what: Any) -> bool:
-        """Save writes; return False during an outage or while earlier writes are waiting."""
+        """Save the writes, and return whether that worked."""
         async with self._writing:
-            if thread_of(config) in self.threads_with_files:
+            if thread_of(config) in self.threads_with_files:  # earlier writes come first
                 return False
             try:
                 with self.database.outages_reported():
@@ -131,7 +129,7 @@ class OutageTolerantSaver(BaseCheckpointSaver[str]):
 
 
 def finished_step(config: RunnableConfig, metadata: CheckpointMetadata) -> tuple[str, str] | None:
-    """Return the namespace and id of the previous checkpoint if the new one completes its step."""
+    """Return the parent checkpoint's namespace and id if the new one ends the parent's step."""
     # Nothing reads the task results of a completed step again: a fork or replay runs it anew.
     place = config["configurable"]
     before = place.get("checkpoint_id")
@@ -141,7 +139,6 @@ def finished_step(config: RunnableConfig, metadata: CheckpointMetadata) -> tuple
 
 
 def reserve_space() -> None:
-    """Reserve disk space for paid results, unless the disk is already full."""
     if not _reserve().exists():
         with suppress(OSError):  # random bytes, because some file systems compress
             write_private_file(_reserve(), os.urandom(_RESERVED_BYTES))
@@ -175,8 +172,7 @@ def _keep_in_file(thread: str, kind: str, data: bytes) -> None:
 
 
 def _kind_of(file: Path) -> str:
-    """Return the serialization format; earlier releases had only one and did not name it."""
-    return file.stem.partition(".")[2] or "msgpack"
+    return file.stem.partition(".")[2] or "msgpack"  # earlier releases named no format
 
 
 def _kept_files(thread: str) -> list[Path]:

@@ -1,5 +1,3 @@
-"""Connects to PostgreSQL with a connection pool that debates share."""
-
 import asyncio
 import logging
 import os
@@ -39,9 +37,7 @@ _SECONDS_TO_RECONNECT = 5.0
 
 @dataclass(frozen=True)
 class Postgres:
-    """The database at DATABASE_URL; the address may contain a password and is never shown."""
-
-    conninfo: str = field(repr=False)
+    conninfo: str = field(repr=False)  # never shown, because it may contain a password
     host: str
     name: str
 
@@ -53,7 +49,6 @@ class Postgres:
 
     @contextmanager
     def outages_reported(self) -> Iterator[None]:
-        """Convert outage errors, but not errors in statements, to DatabaseUnavailable."""
         try:
             yield
         except psycopg.Error as error:
@@ -78,7 +73,7 @@ class Postgres:
 
 
 def read_address(url: str) -> Postgres:
-    """Parse a DATABASE_URL; never repeat any part of the address in an error message."""
+    """Parse a DATABASE_URL without repeating any of it in an error message."""
     if not url.startswith(_SCHEMES):
         raise BadInput(
             "DATABASE_URL must begin with postgresql://. Without it, debates are stored in a "
@@ -117,7 +112,7 @@ _pools: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Postgres, _Shared]] = 
 
 @asynccontextmanager
 async def shared_pool(database: Postgres) -> AsyncIterator[Pool]:
-    """Open this event loop's connection pool; the last debate to end closes it."""
+    """Open this event loop's connection pool, and close it after its last user."""
     pools = _pools.setdefault(asyncio.get_running_loop(), {})
     if database not in pools:
         pools[database] = _Shared(_new_pool(database))

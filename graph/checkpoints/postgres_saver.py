@@ -1,5 +1,3 @@
-"""Saves checkpoints in PostgreSQL, and survives restarts of the server."""
-
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -37,7 +35,6 @@ _UNLOCK: LiteralString = "SELECT pg_advisory_unlock(%s) AS found"
 async def postgres_saver(
     database: Postgres, serde: SerializerProtocol
 ) -> AsyncIterator[AsyncPostgresSaver]:
-    """Open a saver for one debate; savers share a connection pool but not a lock."""
     async with shared_pool(database) as pool:
         await retry_until_available(lambda: _set_up(database, pool))
         yield ReconnectingSaver(database, pool, serde)
@@ -71,7 +68,6 @@ def _cleaned(checkpoint: Checkpoint) -> Checkpoint:
 
 
 async def _set_up(database: Postgres, pool: Pool) -> None:
-    """Create or migrate the checkpoint tables in one process, while other processes wait."""
     with database.outages_reported():
         async with pool.connection() as connection:
             if await _is_set_up(connection):

@@ -1,5 +1,3 @@
-"""Opens a checkpoint saver, so that debates can pause, survive a crash and resume."""
-
 import asyncio
 import zlib
 from collections.abc import AsyncIterator, Callable
@@ -50,9 +48,9 @@ _MSGPACK, _COMPRESSED = "msgpack", "msgpack-zlib"
 _WORTH_COMPRESSING = 512
 
 
+# langgraph.json refers to this function by name.
 @asynccontextmanager
 async def checkpointer() -> AsyncIterator[BaseCheckpointSaver[str]]:
-    """Open a saver for the user's database; langgraph.json refers to this function by name."""
     where = await asyncio.to_thread(database)
     if isinstance(where, Path):
         from contend.graph.checkpoints.sqlite_saver import sqlite_saver
@@ -67,8 +65,6 @@ async def checkpointer() -> AsyncIterator[BaseCheckpointSaver[str]]:
 
 
 class CompactSerializer(JsonPlusSerializer):
-    """Compresses long values, which are mostly prose."""
-
     def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
         kind, data = super().dumps_typed(obj)
         if kind != _MSGPACK or len(data) < _WORTH_COMPRESSING:

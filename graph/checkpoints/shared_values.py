@@ -21,17 +21,15 @@ _FIND = f"SELECT type, value FROM {TABLE} WHERE thread_id = ? AND hash = ?"  # n
 DELETE = f"DELETE FROM {TABLE} WHERE thread_id = ?"  # noqa: S608 - ours
 # The key of a checkpoint that holds the hashes of its shared values, by channel.
 _KEY = "contend_constants"
-# In bytes; a reference takes about as much.
+# In bytes: smaller values take no more space than a reference.
 _SMALLEST = 64
-# Counts the deltas of each channel since its last snapshot, which this checkpoint may be.
+# The key in the metadata for the number of deltas of each channel since its last snapshot.
 _DELTAS = "counters_since_delta_snapshot"
 
 
 class Split(NamedTuple):
-    """A checkpoint without its shared values, and these as rows of hash, type and data."""
-
     checkpoint: Checkpoint
-    shared_values: list[tuple[str, str, bytes]]
+    shared_values: list[tuple[str, str, bytes]]  # hash, type and data of each
 
 
 def extract_shared_values(
@@ -62,7 +60,6 @@ def add(cursor: sqlite3.Cursor, thread: str, rows: Iterable[tuple[str, str, byte
 async def restore_shared_values(
     connection: Any, thread: str, checkpoint: Any, serde: SerializerProtocol
 ) -> None:
-    """Put the shared values back into a checkpoint."""
     hashes: Mapping[str, str] = checkpoint.pop(_KEY, {})
     for channel, digest in hashes.items():
         async with connection.execute(_FIND, (thread, digest)) as found:

@@ -30,8 +30,6 @@ class _QueueEntry:
 
 
 class SqliteFile:
-    """A database file; `opened_file` returns the same object for the same path."""
-
     def __init__(self, path: Path) -> None:
         self.path, self._mutex, self._queue = path, Lock(), deque[_QueueEntry]()
 
@@ -40,7 +38,6 @@ class SqliteFile:
 
     @contextmanager
     def outages_reported(self) -> Iterator[None]:
-        """Convert outage errors, but not errors in statements, to DatabaseUnavailable."""
         try:
             yield
         except sqlite3.Error as error:
@@ -50,7 +47,7 @@ class SqliteFile:
 
     @contextmanager
     def wait_in_queue(self) -> Iterator[None]:
-        """Wait for this writer's turn; if the file stays locked, refuse all waiting writers."""
+        """Let one writer at a time use the file, and refuse all waiting ones if it stays locked."""
         # SQLite itself makes writers poll; with many writers, some would wait until they time out.
         ours = _QueueEntry()
         with self._mutex:

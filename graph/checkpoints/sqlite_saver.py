@@ -1,5 +1,3 @@
-"""Saves checkpoints in SQLite, and survives locked files and full disks."""
-
 import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -44,7 +42,6 @@ _DELETE_RESULTS = (
 
 @asynccontextmanager
 async def sqlite_saver(path: Path, serde: SerializerProtocol) -> AsyncIterator[AsyncSqliteSaver]:
-    """Open a saver with separate connections for one debate; all writers share a queue."""
     database = opened_file(path)
     await asyncio.to_thread(reserve_space)
     thread = ThreadPoolExecutor(1, "checkpoints")
@@ -64,8 +61,6 @@ async def sqlite_saver(path: Path, serde: SerializerProtocol) -> AsyncIterator[A
 
 
 class Writer(SqliteSaver):
-    """Runs each write in a single transaction, when its turn comes."""
-
     def __init__(self, database: SqliteFile, serde: SerializerProtocol) -> None:
         super().__init__(sqlite3.connect(database.path, check_same_thread=False), serde=serde)
         self.database = database
@@ -112,7 +107,7 @@ class Writer(SqliteSaver):
 
 
 class _ThreadSaver(AsyncSqliteSaver):
-    """Writes in its own thread, so that a write waits only once for a busy event loop."""
+    """A saver with a thread for writes, which wait only once for a busy event loop."""
 
     def __init__(
         self, reader: aiosqlite.Connection, writer: Writer, thread: ThreadPoolExecutor
@@ -139,14 +134,12 @@ class _ThreadSaver(AsyncSqliteSaver):
         await self.in_thread(self.writer.delete_thread, thread_id)
 
     async def in_thread(self, write: Callable[..., Result], *what: Any) -> Result:
-        """Write in the thread; finish the write even if the waiting step is canceled."""
+        """Run a write in the thread, to its end even if the waiting step is canceled."""
         loop = asyncio.get_running_loop()
         return await asyncio.shield(loop.run_in_executor(self._thread, partial(write, *what)))
 
 
 class _Reader(_ThreadSaver):
-    """Puts the shared values back into the checkpoints that it reads."""
-
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         found = await super().aget_tuple(config)
         return await self._restored(found) if found else None

@@ -1,1 +1,1 @@
-"""The published formats of a forecast's request and result; `report.gaps` explains null values."""
+"""The published formats of a forecast's request and result."""

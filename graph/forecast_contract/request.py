@@ -42,7 +42,6 @@ def _texts_in(value: object) -> Iterator[str]:
 
 
 def _date(value: object) -> object:
-    """Drop the time from a date that has one."""
     try:
         return datetime.fromisoformat(value).date() if isinstance(value, str) else value
     except ValueError:
@@ -272,7 +271,6 @@ class DebateRequest(terms.Contract):
 def request_of_outcomes(
     question: str, outcomes: Sequence[Mapping[str, str]], due: str | None = None
 ) -> dict[str, Any]:
-    """Build a request in the published format from a question and its outcomes."""
     context: dict[str, Any] = {"task": {"question": question}, "outcomes": list(outcomes)}
     if due:
         context["data_summary"] = {"timeframe": {"end": due}}

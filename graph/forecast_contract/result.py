@@ -260,7 +260,6 @@ class DebateResult(Contract):
 
 
 def json_schemas() -> dict[str, dict[str, object]]:
-    """Return the JSON Schemas of the request and the result, by name, as kept in docs/schemas/."""
     return {
         "debate_request": DebateRequest.model_json_schema(mode="validation"),
         "debate_result": DebateResult.model_json_schema(mode="serialization"),

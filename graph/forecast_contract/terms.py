@@ -1,5 +1,3 @@
-"""Terms and types that the request and the result of a forecast share."""
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import count
@@ -31,7 +29,6 @@ DECIMALS = 4
 
 
 def check_roles(roles: Sequence[str], own: Sequence[str]) -> None:
-    """Refuse repeated or reserved names, a missing judge, and a judge without other roles."""
     if repeated := first_repeated((*roles, *own)):
         raise ValueError(f"roles and own_roles name the {repeated} twice")
     if "judge" not in roles or len((*roles, *own)) == 1:
@@ -52,7 +49,7 @@ def check_criteria(criteria: Sequence[str], own: Sequence[str]) -> None:
 
 
 def point_prefixes(roles: Iterable[str]) -> dict[str, str]:
-    """Return each role's prefix for the ids of its points, as short as it can be and unique."""
+    """Return a short, unique prefix for the ids of each role's points."""
     prefixes: dict[str, str] = {}
     for role in sorted(roles, key=lambda name: name not in ROLES):
         beginnings = (role.ljust(length, "x")[:length].upper() for length in count(1))
@@ -61,7 +58,6 @@ def point_prefixes(roles: Iterable[str]) -> dict[str, str]:
 
 
 def refuse_unstorable(text: str) -> str:
-    """Refuse NUL and lone surrogates, which databases cannot store."""
     if "\x00" in text or any("\ud800" <= sign <= "\udfff" for sign in text):
         raise ValueError("has characters that cannot be stored")
     return text
@@ -90,8 +86,6 @@ Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class Contract(BaseModel):
-    """The base of all contract models: frozen, strict on types and names, finite numbers only."""
-
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False)
 
 

@@ -1,1 +1,0 @@
-"""Defines one strategy per protocol, with the interface in base.py."""

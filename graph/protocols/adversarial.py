@@ -1,5 +1,3 @@
-"""Implements the adversarial strategy: a Skeptic attacks the answer until satisfied."""
-
 from collections import Counter
 from typing import Any
 
@@ -50,7 +48,6 @@ class AdversarialStrategy(Strategy[AdversarialSettings]):
 def stop_rule(
     assessment: Assessment | None, round_number: int, settings: AdversarialSettings
 ) -> StopDecision | None:
-    """Apply the stop conditions in order; for an unreadable critique, only the round limit."""
     at_minimum = round_number >= settings.min_rounds
     score = assessment.score if assessment else None
     enough = score is not None and score >= settings.early_stop_score

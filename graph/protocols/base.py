@@ -1,4 +1,4 @@
-"""Defines the decisions of a protocol, such as the speakers and the end of the rounds."""
+"""The decisions of a protocol, such as who speaks and when the rounds end."""
 
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -20,8 +20,6 @@ SomeSettings = TypeVar("SomeSettings", bound=DebateSettings)
 
 @dataclass(frozen=True)
 class PromptCall:
-    """A model call: the seat, the requested part, and the turns that fit into the prompt."""
-
     state: DebateState
     seat: Seat
     part: str
@@ -54,7 +52,6 @@ class Strategy(ABC, Generic[SomeSettings]):
     roles_for_people: frozenset[str] = frozenset()  # whose turns a person can write as plain text
 
     def __init__(self, settings: SomeSettings) -> None:
-        """Store the settings; subclasses also set the attributes that depend on them."""
         self.settings = settings
 
     @abstractmethod
@@ -66,7 +63,7 @@ class Strategy(ABC, Generic[SomeSettings]):
         """Return the minimum and maximum turns of each role if no call fails."""
 
     def expected_calls(self, people: Sequence[Seat] = ()) -> tuple[int, int]:
-        """Return the minimum and maximum number of calls, excluding turns taken by people."""
+        """Return the minimum and maximum number of calls, not counting turns of people."""
         fewest, most = (self._without(turns, people) for turns in self.calls_by_role())
         return fewest, most
 
@@ -79,7 +76,6 @@ class Strategy(ABC, Generic[SomeSettings]):
         return [*answers, *self._calls_of(state, self.critic_role, "critique")]
 
     def closing_calls(self, state: DebateState) -> list[PlannedCall]:
-        """Return the calls between the last round and the end of the debate, in order."""
         writers = self._calls_of(state, self.writer_role or "", "synthesize")[:1]
         verdict = [PlannedCall(seat, "verdict") for seat, _ in writers if self.gives_verdict]
         rating = self._calls_of(state, "judge", "score") if self.rates_answer else []
@@ -102,11 +98,10 @@ class Strategy(ABC, Generic[SomeSettings]):
         return None
 
     def excerpt_characters(self, part: str) -> int | None:
-        """Return the maximum length in characters of each answer in a prompt; None for no limit."""
+        """Return how many characters of each answer a prompt shows, or None for all."""
         return None
 
     def derived_input(self, given: DebateState) -> DebateState:
-        """Return additional input that is computed from the caller's input."""
         return {}
 
     def check_input(self, given: DebateState) -> None:
@@ -123,11 +118,10 @@ class Strategy(ABC, Generic[SomeSettings]):
         return self.answering_role
 
     def speakers(self, round_number: int, waiting: Sequence[str]) -> tuple[str, ...]:
-        """Return the waiting seats that speak now; several seats speak in parallel."""
+        """Return the waiting seats that speak now, in parallel if there are several."""
         return tuple(waiting)
 
     def closing_node(self, round_number: int) -> ClosingNode:
-        """Return the node that runs after all seats have spoken in a round."""
         return "judge_continue"
 
     def asks_judge(self, round_number: int) -> bool:
@@ -135,7 +129,6 @@ class Strategy(ABC, Generic[SomeSettings]):
         return False
 
     def answering_part(self, round_number: int, *, has_spoken: bool) -> str:
-        """Return the prompt part for an answer; a seat's first answer may use a different part."""
         return "again" if round_number > self.first_round else "first"
 
     def prompt_role(self, seat: Seat) -> str:
@@ -145,22 +138,20 @@ class Strategy(ABC, Generic[SomeSettings]):
         return None
 
     def label(self, seat: Seat, place: int) -> str:
-        """Return the name that other speakers see; `place` is the seat's index within the role."""
+        """Return a seat's name for other speakers, given its index among the seats of its role."""
         return seat.name
 
     def token_limit(self, phase: PhaseName) -> int | None:
         return None
 
     def time_limit(self, phase: PhaseName) -> float | None:
-        """Return the time limit for a turn in seconds; None for no limit."""
+        """Return the seconds that a turn may take, or None for no limit."""
         return None
 
     def call_settings(self, phase: PhaseName, round_number: int) -> SomeSettings:
-        """Return the settings for one call; some calls have shorter timeouts and no retries."""
         return self.settings
 
     def sees(self, seat: Seat, attachment: Document | Image) -> bool:
-        """Return whether a seat may see an attachment; seats that do not answer see everything."""
         return (
             not attachment.seats or seat.id in attachment.seats or seat.role != self.answering_role
         )

@@ -1,5 +1,3 @@
-"""Implements the forecast strategy: all roles argue in every round, and the judge decides."""
-
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -27,8 +25,6 @@ from contend.nodes.timing import worked_ms
 
 
 class ForecastStrategy(Strategy[ForecastSettings]):
-    """Lets all roles argue in every round, including the judge; a failed role leaves a gap."""
-
     writer_role = "judge"
     rates_answer = False
     when_a_seat_fails: WhenASeatFails = "sit_out"
@@ -53,7 +49,7 @@ class ForecastStrategy(Strategy[ForecastSettings]):
         return seat.role in self.settings.role_names
 
     def speakers(self, round_number: int, waiting: Sequence[str]) -> tuple[str, ...]:
-        """Let all roles speak in parallel; in the last round, the judge speaks last."""
+        """Let the judge speak after the others in the last round."""
         others = tuple(seat for seat in waiting if seat != "judge")
         is_last = round_number == self.settings.max_rounds
         return others if is_last and others else tuple(waiting)
@@ -71,7 +67,6 @@ class ForecastStrategy(Strategy[ForecastSettings]):
         return round_facts(state, self.settings, state["round"])
 
     def derived_input(self, given: DebateState) -> DebateState:
-        """Build the request for a client that gave outcomes but no request."""
         if given.get("request") or not given.get("outcomes"):
             return {}
         given_due = given.get("due")

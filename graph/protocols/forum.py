@@ -1,5 +1,3 @@
-"""Implements the forum strategy: seats argue until a judge stops or all but one concede."""
-
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -33,8 +31,6 @@ _WRITERS = {"external_judge": "judge", "self_convergence": DEBATER, "display_onl
 
 
 class ForumStrategy(Strategy[ForumSettings]):
-    """Lets seats speak in parallel in round 1, and then one after another."""
-
     answering_role = DEBATER
     roles_for_people = frozenset({DEBATER, "judge"})
     when_a_seat_fails: WhenASeatFails = "sit_out"
@@ -130,7 +126,7 @@ class ForumStrategy(Strategy[ForumSettings]):
         return stop("max_rounds", number, describe_rounds_used(self.settings.max_rounds) + still)
 
     def _last_seat(self, state: DebateState, seat: str) -> StopDecision:
-        """Stop with one seat left; the reason is `converged` if that seat also conceded."""
+        """Stop with one seat left, for the reason `converged` if that seat conceded too."""
         number, name = state["round"], seat_with_id(state, seat).name
         said = [turn for turn in turns_of(state, "conviction_check") if turn.round == number]
         own = [turn.assessment for turn in said if turn.seat == seat]

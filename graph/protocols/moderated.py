@@ -1,5 +1,3 @@
-"""Implements the moderated strategy: advocates speak in turn under a moderator."""
-
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -24,12 +22,10 @@ from contend.nodes.moderated.schedule import (
 
 
 class ModeratedStrategy(Strategy[ModeratedSettings]):
-    """Treats the opening statements as round 0, and lets the moderator open every round."""
-
     answering_role = ADVOCATE
     roles_for_people = frozenset({ADVOCATE})
     writer_role = "moderator"
-    first_round = 0
+    first_round = 0  # the opening statements
 
     def __init__(self, settings: ModeratedSettings) -> None:
         super().__init__(settings)
@@ -59,7 +55,6 @@ class ModeratedStrategy(Strategy[ModeratedSettings]):
         return calls + checks * (2 * statements)
 
     def closing_calls(self, state: DebateState) -> list[PlannedCall]:
-        """Return the rest of the closing stage, the scoring of all stages, and the summary."""
         due = state.get("programme", [])[1:] if state.get("stop") else None
         steps = closings([side.id for side in sides_of(state)]) if due is None else due
         scores = (state["round"] + 2) * self.settings.format.orders
@@ -73,7 +68,7 @@ class ModeratedStrategy(Strategy[ModeratedSettings]):
         return [PlannedCall(seat_with_id(state, step.seat), step.phase) for step in steps]
 
     def _calls(self, rounds: int, checks: int) -> Counter[str]:
-        """Count the calls in all stages, with `checks` calls per statement for fact checking."""
+        """Count each role's calls, with `checks` calls to check the facts of a statement."""
         sides = [side.name for side in self.settings.positions]
         stages = [openings(sides), closings(sides)]
         stages += [argument_round(sides, number) for number in range(1, rounds + 1)]

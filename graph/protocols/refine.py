@@ -1,5 +1,3 @@
-"""Implements the refine strategy: seats refine answers with feedback, and the judge merges them."""
-
 from collections import Counter
 from string import ascii_uppercase
 from typing import Any
@@ -15,12 +13,10 @@ from contend.nodes.drafts import stop_if_agreed
 
 
 class RefineStrategy(Strategy[RefineSettings]):
-    """Treats the initial answers as round 0, and keeps a failed seat's earlier answer."""
-
     answering_role = DEBATER
     roles_for_people = frozenset({DEBATER, "judge"})
     writer_role = "judge"
-    first_round = 0
+    first_round = 0  # the initial answers
     when_a_seat_fails: WhenASeatFails = "keep_answer"
 
     def __init__(self, settings: RefineSettings) -> None:

@@ -1,5 +1,3 @@
-"""Defines settings models, one per protocol, for the graphs, Studio's form and `contend config`."""
-
 from contend.graph.settings.adversarial import AdversarialSettings
 from contend.graph.settings.base import (
     MAX_QUESTION_CHARS,

@@ -50,7 +50,6 @@ def snake_case(name: str) -> str:
 
 
 def data_home() -> Path:
-    """Return the folder for the database, weights and outputs: CONTEND_HOME or the default."""
     chosen = os.environ.get("CONTEND_HOME")
     return Path(chosen).expanduser() if chosen else platformdirs.user_data_path("contend")
 
@@ -68,8 +67,6 @@ def fallbacks_of(who: str) -> Any:
 
 
 class Settings(BaseModel):
-    """A frozen base model that refuses unknown names and also accepts names in camelCase."""
-
     # Refuse infinity, because records and exports are JSON, which cannot represent it.
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -82,8 +79,6 @@ class Settings(BaseModel):
 
 
 class DebateSettings(Settings):
-    """The settings that every protocol has."""
-
     protocol: ClassVar[str]  # the protocol's name, which is also the folder of its prompts
     use_when: ClassVar[str] = ""  # when to use the protocol, in a sentence
     small_rounds: ClassVar[Mapping[str, int]] = {}  # round limits for small models
@@ -189,17 +184,16 @@ class DebateSettings(Settings):
     @property
     @abstractmethod
     def opening_seats(self) -> tuple[str, ...]:
-        """Return the ids of the seats that speak in round 1 and get the templates and images."""
+        """Return the ids of the seats that speak first, and get the templates and images."""
 
     def files_of_seats(self) -> dict[str, SeatFiles]:
         return {}
 
     def has_chosen_model(self, seat: Seat) -> bool:
-        """Return whether the user chose this seat's model."""
         return f"{seat.id}_model" in self.model_fields_set
 
     def adapted_to_small_models(self) -> Self:
-        """Return a copy with few rounds and no templates, except where the user set a value."""
+        """Return a copy with few rounds and no templates, except where the user chose otherwise."""
         chosen = self.model_fields_set
         changes: dict[str, Any] = {} if chosen & self.small_rounds.keys() else {**self.small_rounds}
         if "templates" not in chosen:

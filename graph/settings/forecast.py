@@ -116,7 +116,6 @@ class ForecastSettings(DebateSettings):
 
     @property
     def role_names(self) -> tuple[str, ...]:
-        """Return the names of the roles in order, with the judge last."""
         own = [each.name for each in self.own_roles]
         return tuple(sorted((*self.roles, *own), key=lambda role: role == "judge"))
 
@@ -157,7 +156,6 @@ class ForecastSettings(DebateSettings):
 
 
 def request_of(state: DebateState) -> DebateRequest:
-    """Parse a forecast's request; a client of a server may have sent a malformed request."""
     try:
         return DebateRequest.model_validate_json(json.dumps(state["request"]))
     except ValidationError as error:

@@ -34,14 +34,12 @@ _OFFICIALS = ("moderator", "fact_checker")
 
 @dataclass(frozen=True)
 class Format:
-    """The rules of a debate format, without the prompts, which are in `prompts/`."""
-
     breaches: tuple[Breach, ...]  # breaches that the moderator rules on
     declares_winner: bool
 
     @property
     def orders(self) -> int:
-        """Return the number of speaking orders that the judge scores: two if there is a winner."""
+        """Return in how many orders of the sides the judge reads the statements."""
         return 2 if self.declares_winner else 1
 
 

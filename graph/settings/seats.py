@@ -59,7 +59,6 @@ class SeatChoice(Settings):
 
 
 def tidy_text(text: str) -> str:
-    """Collapse white space; refuse text that is empty or not printable."""
     plain = " ".join(unicodedata.normalize("NFC", text).split())
     if not plain:
         raise ValueError("is empty")
@@ -77,8 +76,6 @@ _DEFAULT_SEATS = (
 
 
 class ManySeatSettings(DebateSettings):
-    """Settings for protocols with several equal seats, which all answer, and a judge."""
-
     seats: tuple[SeatChoice, ...] = Field(
         _DEFAULT_SEATS,
         description=f"The models that debate: {FEWEST_SEATS} to {MOST_SEATS}, each with a name.",
@@ -152,13 +149,10 @@ class ManySeatSettings(DebateSettings):
 
 
 def first_duplicate(texts: Iterable[str]) -> str | None:
-    """Return the first text that occurs more than once, ignoring case."""
     return _first_repeated(list(texts), str.casefold)
 
 
 def first_duplicate_position(positions: Iterable[str]) -> str | None:
-    """Return the first repeated position, ignoring case, spacing and a final period."""
-
     def plain(text: str) -> str:
         return " ".join(unicodedata.normalize("NFC", text).split()).casefold().rstrip(" .")
 

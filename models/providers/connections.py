@@ -36,7 +36,7 @@ _ERRORS: tuple[tuple[type[Exception], str], ...] = (
 
 @cache
 def ssl_context() -> SSLContext:
-    """Share one context, because reading certificates is the slowest part of opening a client."""
+    """Return one context for all clients, because reading certificates is slow."""
     return create_ssl_context()
 
 

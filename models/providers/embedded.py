@@ -1,5 +1,3 @@
-"""Runs the built-in models with llama.cpp, inside this process, on a loopback address."""
-
 from __future__ import annotations
 
 import asyncio
@@ -38,7 +36,7 @@ _SMALL = 4_000_000_000
 _SHORTEST = 24
 _LONGEST = 260
 _FULL_STOP_BIAS = 1.0
-# Prevents loops. A plain repeat penalty would also penalise the full stop.
+# Prevents loops. A plain repeat penalty would also penalize the full stop.
 _DRY = {"dry_multiplier": 0.5, "dry_base": 1.75, "dry_allowed_length": 8, "dry_penalty_last_n": 128}
 # The smallest model loops sooner, so its penalty reaches back into the prompt. That would make a
 # better model misspell words to avoid repeating them.
@@ -46,7 +44,7 @@ _DRY_OF_SMALLEST = {**_DRY, "dry_allowed_length": 3, "dry_penalty_last_n": 256}
 
 
 class EmbeddedUnavailable(Exception):
-    """Raised if the built-in model cannot run on this machine; the message says why."""
+    pass
 
 
 @dataclass(frozen=True)
@@ -158,7 +156,6 @@ def find_weights(name: str, home: Path) -> Path:
 
 
 def context_tokens(path: Path) -> int:
-    """Return the context window without loading the model."""
     if known := KNOWN.get(path.stem):
         return known.context_tokens
     tokens = read_header(path).context_tokens or _WINDOW
@@ -169,11 +166,10 @@ def chat_model(
     path: Path,
     *,
     temperature: float | None,
-    max_sentences: int | None = None,
+    max_sentences: int | None = None,  # for prose, never for JSON
     max_tokens: int | None = None,
     timeout: float | None = None,
 ) -> ChatOpenAI:
-    """Return a chat model with these weights; use `max_sentences` for prose, never for JSON."""
     # Imported here, because they take a second, and commands such as --help must not wait.
     from langchain_openai import ChatOpenAI
     from openai import DefaultAsyncHttpxClient, DefaultHttpxClient

@@ -1,5 +1,3 @@
-"""Supports all providers of langchain's init_chat_model with an installed package."""
-
 import os
 from contextlib import suppress
 from functools import partial
@@ -58,7 +56,6 @@ def provider(name: str) -> Provider:
 
 
 def _takes_tools(provider_name: str, name: str) -> bool | None:
-    """Look up tool support in langchain's model profiles; a class without bind_tools has none."""
     model = _open(provider_name, name, Options()).model
     if type(model).bind_tools is BaseChatModel.bind_tools:
         return False
@@ -79,7 +76,7 @@ def _open(provider_name: str, name: str, options: Options) -> Opened[BaseChatMod
 
 
 async def _check(provider_name: str, names: list[str]) -> None:
-    """Instantiate each model once, to find a missing package or key without a paid call."""
+    """Open each model once, to find a missing package or key without a paid call."""
     for name in names:
         try:
             _open(provider_name, name, Options())
@@ -96,7 +93,7 @@ async def _check(provider_name: str, names: list[str]) -> None:
 
 
 async def _check_key(provider_name: str) -> None:
-    """Raise BadInput if the provider refuses the key; ignore other errors, which calls handle."""
+    """Raise BadInput if the provider refuses the key, and ignore errors that calls handle."""
     name = PROVIDER_KEYS[provider_name]
     if _has_other_address(provider_name):
         return

@@ -1,5 +1,3 @@
-"""Reads the header of a GGUF file, to find the size of a model without loading it."""
-
 import struct
 from dataclasses import dataclass
 from functools import cache
@@ -35,7 +33,6 @@ class Header:
 
 
 def read_header(path: Path) -> Header:
-    """Return the facts in the file's header; unreadable facts are None."""
     changed = path.stat()
     return _read(path, changed.st_mtime_ns, changed.st_size)
 

@@ -1,5 +1,3 @@
-"""Downloads model files from the Hugging Face hub."""
-
 import io
 import logging
 import os
@@ -12,11 +10,10 @@ _LEAST_PARTS = 3  # owner, repository, file
 
 
 class HubFailed(Exception):
-    """Raised if a file cannot be downloaded from the hub; the message says why."""
+    pass
 
 
 def hub_path(name: str, home: Path) -> Path:
-    """Return the local path of `hf:OWNER/REPO/FILE.gguf`."""
     parts = name.removeprefix(PREFIX).split("/")
     strange = any(each.strip() in ("", ".", "..") or "\\" in each for each in parts)
     if len(parts) < _LEAST_PARTS or strange or not name.endswith(".gguf"):
@@ -31,7 +28,6 @@ def downloaded(home: Path) -> list[str]:
 
 
 def download(name: str, folder: Path, on_progress: Callable[[int, int], None]) -> Path:
-    """Download OWNER/REPO/FILE, continuing an interrupted download."""
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     from huggingface_hub import hf_hub_download
     from tqdm import tqdm  # type: ignore[import-untyped]

@@ -1,5 +1,3 @@
-"""Defines the provider for human seats, with nothing to open, check or pay for."""
-
 from typing import NoReturn
 
 from contend.models.providers.registry import Options, Provider

@@ -1,5 +1,3 @@
-"""Runs the built-in embedding model, MiniLM-L6 as int8 ONNX, inside this process."""
-
 from __future__ import annotations
 
 import contextlib
@@ -36,14 +34,12 @@ def open_minilm(name: str) -> Embeddings:
 
 
 def preload(name: str) -> None:
-    """Load the model early; report an error only when the model is used."""
+    """Load the model early, leaving any error to its first use."""
     with contextlib.suppress(Exception):
         open_minilm(name).embed_query("warm")
 
 
 class MiniLM(Embeddings):
-    """Computes sentence vectors, and reads long texts in windows; loads the model on first use."""
-
     def __init__(self, model: Path, vocabulary: Path, longest: int) -> None:
         self._model, self._vocabulary, self._longest = model, vocabulary, longest
         self._lock = threading.Lock()

@@ -1,5 +1,3 @@
-"""Supports models served by Ollama (OLLAMA_HOST)."""
-
 from __future__ import annotations
 
 import os
@@ -51,12 +49,11 @@ def provider(_: str) -> Provider:
 
 
 async def pulled_models() -> list[str]:
-    """Return all models pulled by Ollama; raise BadInput if Ollama is not running."""
     return list(await _pulled_sizes())
 
 
 async def similar_model(used: Iterable[str]) -> str | None:
-    """Return the largest other chat model of similar size, which this machine can probably run."""
+    """Return the largest chat model of similar size that is not in use, if there is one."""
     sizes = await _pulled_sizes()
     taken = {each for name in used for each in (name, f"{name}:latest") if each in sizes}
     if not taken:
@@ -105,7 +102,6 @@ async def _client() -> AsyncIterator[AsyncClient]:
 
 
 def has_model(name: str, pulled: list[str]) -> bool:
-    """Return whether a model is pulled; a name without a tag stands for `latest`."""
     return name in pulled or f"{name}:latest" in pulled
 
 

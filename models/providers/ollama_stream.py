@@ -1,5 +1,3 @@
-"""Reads Ollama's streams in pieces of several tokens."""
-
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -15,8 +13,6 @@ from contend.models.providers.stream_batches import (
 
 
 class PieceClient(AsyncClient):
-    """A client that merges several streamed responses into one."""
-
     async def _request(self, cls: Any, *args: Any, stream: bool = False, **given: Any) -> Any:
         if stream:
             return self._pieces(cls, *args, **given)
@@ -37,7 +33,7 @@ class _JsonLines:
     is_done = False  # the end of the response ends the answer
 
     def events(self, lines: list[bytes]) -> Iterator[StreamedEvent]:
-        """Parse the lines that are not blank; blank ones keep a connection alive."""
+        # Blank lines keep the connection alive.
         return (parse(line) for line in lines if not line.isspace() and line)
 
     def words(self, event: StreamedEvent) -> StreamedWords | None:

@@ -1,5 +1,3 @@
-"""Supports OpenAI and compatible services, such as OpenRouter (OPENAI_BASE_URL, OPENAI_API_KEY)."""
-
 import json
 import os
 from collections.abc import Callable
@@ -130,7 +128,7 @@ class _ThinkingChatOpenAI(ChatOpenAI):
 
 
 def _open_client(timeout: Timeout) -> DefaultAsyncHttpxClient:
-    """Open a separate client for this model, because langchain shares one between event loops."""
+    """Open a client for this model alone, because langchain shares one between event loops."""
     client = DefaultAsyncHttpxClient(timeout=timeout, **pooled(httpx2))
     watch_client(client)
     return client
@@ -251,7 +249,6 @@ async def _check_key(service: Service, client: AsyncOpenAI) -> None:
 
 
 async def _list_models(service: Service, client: AsyncOpenAI) -> list[str]:
-    """List the models; return an empty list if the service has no list."""
     try:
         answer = await client.models.with_raw_response.list()
     except APIStatusError as error:

@@ -1,5 +1,3 @@
-"""Reads the streams of OpenAI-compatible services in pieces of several tokens."""
-
 from collections.abc import AsyncIterator, Iterator
 from typing import Any, TypeVar
 
@@ -38,7 +36,6 @@ class Completions(AsyncCompletions):
 
 class _PieceStream(AsyncStream[_Chunk]):
     async def __stream__(self) -> AsyncIterator[Any]:
-        """Yield pieces, and all other events in the client's own form."""
         try:
             async for event, is_piece in read_pieces(self.response, _ServerSentEvents()):
                 if event.get("error"):

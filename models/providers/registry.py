@@ -22,8 +22,6 @@ Model_co = TypeVar("Model_co", covariant=True)
 
 @dataclass(frozen=True)
 class Options:
-    """The options for opening a model; in an event loop, equal options share a model."""
-
     temperature: float | None = None
     connect_timeout: float = 10
     total_timeout: float = 900
@@ -136,7 +134,7 @@ def parse_spec(text: str) -> ModelSpec:
 
 
 def explain_ollama_default(text: str) -> str:
-    """Explain why a spec without a provider selected Ollama; empty for other specs."""
+    """Explain why a spec without a provider means Ollama, or return nothing for other specs."""
     head, colon, tail = text.strip().partition(":")
     if head == "ollama" or parse_spec(text).provider != "ollama":
         return ""
@@ -180,7 +178,6 @@ def open_embeddings(spec: ModelSpec, options: Options) -> "Embeddings":
 
 
 def open_shared(name: str, opener: Callable[[], Opened[Model_co]]) -> Model_co:
-    """Open a resource that all models of an event loop share, such as connections."""
     shared: Model_co = _open_once(name, Options(), opener)
     return shared
 
@@ -194,7 +191,7 @@ def _open_once(name: str, options: Options, opener: Callable[[], Opened[Any]]) -
 
 @asynccontextmanager
 async def open_models() -> AsyncIterator[None]:
-    """Let a run open models; when the last run of an event loop ends, close all models."""
+    """Close all models when the last run in an event loop ends."""
     loop = asyncio.get_running_loop()
     _runs[loop] = _runs.get(loop, 0) + 1
     try:
@@ -215,7 +212,6 @@ async def close_models() -> None:
 
 
 async def check_models(specs: Iterable[str]) -> list[str]:
-    """Raise BadInput for unusable models, asking each provider only once; return notices."""
     parsed = sorted({parse_spec(text) for text in specs}, key=str)
     notices: list[str] = []
     refused: list[BadInput] = []

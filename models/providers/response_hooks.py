@@ -31,7 +31,6 @@ def watching_bytes(callback: Callable[[], None]) -> Iterator[None]:
 
 
 def watch_client(client: Any) -> None:
-    """Make an async httpx or httpx2 client report received headers and bytes."""
     hooks = client.event_hooks
     if _watch_response not in hooks["response"]:
         client.event_hooks = {**hooks, "response": [*hooks["response"], _watch_response]}

@@ -42,7 +42,6 @@ class LineReader:
             yield self._rest.splitlines()
 
     async def pause(self) -> None:
-        """Wait for more lines, for the duration of a piece or until the response ends."""
         if self._has_ended or not self._can_pause:
             return
         loop = asyncio.get_running_loop()
@@ -76,15 +75,13 @@ class LineReader:
 
 
 class StreamFormat(Protocol):
-    """Parses and builds the events of a provider's streams."""
-
     is_done: bool  # whether the last event has come, though the response may go on
 
     def events(self, lines: list[bytes]) -> Iterator[StreamedEvent]:
         """Yield the events that the lines complete."""
 
     def words(self, event: StreamedEvent) -> StreamedWords | None:
-        """Return an event's text and thinking; None if it contains anything else."""
+        """Return an event's text and thinking, or None if it contains anything else."""
 
     def piece(self, last: StreamedEvent, words: StreamedWords) -> StreamedEvent:
         """Return a copy of the last event, with these words instead of its own."""
@@ -93,10 +90,7 @@ class StreamFormat(Protocol):
 async def read_pieces(
     response: Any, form: StreamFormat
 ) -> AsyncIterator[tuple[StreamedEvent, bool]]:
-    """Yield a response's events, each with a flag: True if it merges the words of several events.
-
-    Events with anything but words are never merged.
-    """
+    """Yield a response's events, and whether each was merged from events with only words."""
     lines_read = LineReader(response)
     async for lines in lines_read:
         has_words = False
@@ -134,7 +128,6 @@ def _merge(
 
 
 def parse(text: bytes) -> StreamedEvent:
-    """Parse one event; raise JSONDecodeError if it is broken."""
     try:
         event = orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -147,7 +140,6 @@ def parse(text: bytes) -> StreamedEvent:
 def words_of(
     message: Any, thoughts: tuple[str, ...], ignored: frozenset[str] = frozenset()
 ) -> StreamedWords | None:
-    """Return a message's content and first thought; None if it contains anything else."""
     if not isinstance(message, dict):
         return None
     said, thought = message.get("content") or "", ""

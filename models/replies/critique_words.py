@@ -1,5 +1,3 @@
-"""Parses the words and symbols in a critique, ignoring anything ambiguous."""
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -38,14 +36,12 @@ _SOME_SCORE = re.compile(r"\d\s*(?:/|(?:out )?of)\s*10\b|\b(?:score|rat(?:e|ing)
 
 @dataclass(frozen=True)
 class _Signal:
-    """A ready signal, which may be invalid, and all other lines."""
-
-    counts: bool
+    counts: bool  # not if the line before it casts doubt on it
     others: list[Line]
 
 
 def assessment_from_text(speech: str, known: Sequence[Point]) -> Assessment | None:
-    """Parse the protocol's fixed words in a critique; None for missing or ambiguous words."""
+    """Parse the protocol's fixed words in a critique, if they are clear."""
     lines = split_lines(speech)
     signal = _find_signal(lines)
     body = signal.others if signal else lines
@@ -111,7 +107,7 @@ def _is_signal(sentence: str) -> bool:
 
 
 def _may_close(before: Line) -> bool:
-    """Return whether a signal counts after this line, which may announce or retract the signal."""
+    """Return whether the ready signal still counts, given the line right before it."""
     text = before.text.rstrip(" *_\"”)'\ufe0f")
     marked, ended = _MARK.search(text), text.endswith((".", "!", *STATUS_MARKS))
     if not before.own or text.endswith((*":,;?…–—-",)):
@@ -216,7 +212,7 @@ def _severity_of(lead: str) -> Severity | None:
 
 
 def _status_of(lead: str, rest: str) -> PointStatus | None:
-    """Return the status that the symbols show; contradictory symbols stand for open."""
+    """Return the status that the symbols show, or `open` if they contradict each other."""
     signs = {sign for sign in lead if sign in STATUS_MARKS} | set(_ENDING.findall(rest))
     states = {STATUS_MARKS[sign] for sign in signs}
     return states.pop() if len(states) == 1 else ("open" if states else None)

@@ -1,5 +1,3 @@
-"""Parses a judge's decision after a round: CONTINUE or STOP."""
-
 import re
 from typing import Annotated, ClassVar, Literal
 
@@ -38,13 +36,13 @@ def decision_from_block(block: DecisionBlock, speech: str) -> Decision:
 
 
 def decision_from_text(speech: str) -> Decision | None:
-    """Parse lines that start with CONTINUE or STOP; None if there are none or they disagree."""
+    """Parse a first line that begins with CONTINUE or STOP, or later lines that agree."""
     found = first_signal(speech, _read_word)
     return Decision(decision=found[0], reasoning=found[1], read_from="words") if found else None
 
 
 def decision_from_report(report: DecisionBlock, speech: str) -> Decision | None:
-    """Convert an extracted block; None if the decision is not in the judge's own words."""
+    """Convert an extracted block, or return None if the judge did not write its decision."""
     if not re.search(rf"\b{report.decision}", " ".join(own_sentences(speech)), re.IGNORECASE):
         return None
     read = decision_from_block(report, speech)

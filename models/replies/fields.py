@@ -22,7 +22,6 @@ Outcomes = Mapping[str, str]
 
 
 def find_outcome(given: Any, outcomes: Outcomes) -> str | None:
-    """Return the id of the outcome with the given id or label; None if unclear."""
     name = "" if given is None else str(given).strip().strip("`'\"*.")  # 0 may be an id
     by_name: dict[str, set[str]] = {}
     for outcome, label in outcomes.items():

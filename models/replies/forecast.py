@@ -1,4 +1,4 @@
-"""Parses forecasts from control blocks, labeled text, and forms for a second try."""
+"""Parses forecasts from control blocks and labeled text, and builds forms for asking again."""
 
 import math
 import re
@@ -79,9 +79,8 @@ class ScoreBlock(BaseModel):
 def argument_from_block(
     block: ArgumentBlock,
     outcomes: Outcomes,
-    prefixes: Mapping[str, str] = _PREFIXES,
+    prefixes: Mapping[str, str] = _PREFIXES,  # of the point ids of each role
 ) -> ArgumentReading:
-    """Convert an argument's block; `prefixes` maps each role to the prefix of its point ids."""
     return ArgumentReading(
         stated=_stated(block.probabilities, block.confidence, outcomes),
         outcome=find_outcome(block.outcome, outcomes),
@@ -97,7 +96,6 @@ def argument_from_block(
 def verdict_from_block(
     block: VerdictBlock, outcomes: Outcomes, points: Sequence[str]
 ) -> VerdictReading:
-    """Convert the verdict's block; insights and disputes must cite existing points."""
     insights = (_insight(each, outcomes, points) for each in _dicts(block.insights))
     disputes = (_dispute(each, points) for each in _dicts(block.disagreements))
     return VerdictReading(
@@ -116,7 +114,7 @@ def score_from_block(
 
 
 def argument_from_text(speech: str, outcomes: Outcomes) -> ArgumentReading | None:
-    """Parse a line such as `Probabilities: yes 70 %, no 30 %`; None if an outcome is missing."""
+    """Parse a line such as `Probabilities: yes 70 %, no 30 %`, if it has every outcome."""
     stated = _stated_in_words(speech, outcomes)
     if stated is None:
         return None
@@ -133,7 +131,7 @@ def verdict_from_text(speech: str, outcomes: Outcomes) -> VerdictReading | None:
 
 
 def score_from_text(speech: str, argument: str, criteria: Sequence[str]) -> ScoreReading | None:
-    """Parse `Logical strength: 0.7` and the other criteria; None unless each appears once."""
+    """Parse `Logical strength: 0.7` and the other criteria, if each appears once."""
     scores: dict[str, float | None] = {}
     for name in criteria:
         stated = _labelled(speech, name.replace("_", r"[ _-]"))
@@ -143,13 +141,13 @@ def score_from_text(speech: str, argument: str, criteria: Sequence[str]) -> Scor
 
 
 def point_ids(text: str) -> tuple[str, ...]:
-    """Return point ids cited in brackets, such as [O1]; an unbracketed H1 may be a half-year."""
+    """Return the ids cited in brackets, such as [O1], because a bare H1 may be a half-year."""
     cited = " ".join(_IN_BRACKETS.findall(text))
     return tuple(dict.fromkeys("".join(each) for each in _POINT_ID.findall(cited)))
 
 
 def numbers_form(outcomes: Sequence[str], *, small: bool) -> type[BaseModel]:
-    """Build a form for probabilities; small models choose one of several complete distributions."""
+    """Build a form for probabilities, in which small models choose a complete distribution."""
     supported: Any = (Literal[tuple(outcomes)], ...)
     if small and len(outcomes) <= _MOST_SPLITS:
         split: Any = (Literal[tuple(_list_splits(outcomes))], ...)
@@ -176,8 +174,7 @@ def stated_from_form(
 
 
 def scores_form(criteria: Sequence[str], *, small: bool) -> type[BaseModel]:
-    """Build a form for scores; small models give whole numbers up to ten."""
-    # llama.cpp's schemas do not enforce ranges of fractions.
+    # Small models give whole numbers, because llama.cpp does not enforce ranges for floats.
     share: Any = (
         Annotated[int, Field(ge=0, le=10)] if small else Annotated[float, Field(ge=0, le=1)]
     )
@@ -195,7 +192,6 @@ def score_from_form(
 
 
 def points_form(points: Sequence[str]) -> type[BaseModel]:
-    """Build a form for the earlier points that an argument answers or builds on."""
     point: Any = Literal[tuple(points)]
     return create_model("Points", refers_to=(list[point], ...))
 
@@ -318,7 +314,7 @@ def _with_decimal_points(stated: str, outcomes: Outcomes) -> str:
 
 
 def _numbers_by_id(stated: str, outcomes: Outcomes) -> dict[str, float]:
-    """Parse the number after each id; return nothing unless each id has exactly one number."""
+    """Parse the number after each id, if each id has exactly one number."""
     raw: dict[str, float] = {}
     for outcome in outcomes:
         pattern = rf"(?<![\w.-]){re.escape(outcome)}(?![\w-])\W{{0,4}}?{NUMBER}(?![\w.])"
@@ -330,7 +326,7 @@ def _numbers_by_id(stated: str, outcomes: Outcomes) -> dict[str, float]:
 
 
 def _numbers_by_part(stated: str, outcomes: Outcomes) -> dict[str, float]:
-    """Parse comma-separated `NAME NUMBER`; return nothing if an outcome has two numbers."""
+    """Parse comma-separated `NAME NUMBER`, if no outcome has two numbers."""
     raw: dict[str, float] = {}
     for part in _BETWEEN_OUTCOMES.split(stated):
         written = re.fullmatch(rf"\W*(\w.*?)\W{{0,4}}?{NUMBER}\W*", part, re.IGNORECASE)

@@ -125,7 +125,7 @@ class CheckBlock(BaseModel):
     why: Annotated[str, StringConstraints(max_length=600)] = ""
 
     def of(self, claim: str, passages: Sequence[str]) -> ClaimCheck:
-        """Return the check of a claim: `unverifiable` if it cites a source that was not shown."""
+        """Return the check of a claim, `unverifiable` if it cites a source that was not shown."""
         parts = (part.strip(" .[]") for part in _BETWEEN_SOURCES.split(self.source))
         named = [part for part in parts if part and part.casefold() != OWN_KNOWLEDGE]
         source, why = ", ".join(named) or OWN_KNOWLEDGE, self.why.strip()
@@ -203,7 +203,7 @@ _WholeMark = Annotated[int, Field(ge=0, le=10)]
 
 
 class ShortStatementMarks(StatementMarks):
-    """Scores as whole numbers, because llama.cpp's schemas do not enforce ranges of fractions."""
+    """Scores as whole numbers, because llama.cpp does not enforce a schema's ranges for floats."""
 
     statement: Literal["S1", "S2", "S3", "S4"]
     logical_coherence: _WholeMark

@@ -41,8 +41,6 @@ _OWN_VOICE = re.compile(r"\b(?:I|my)\b", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Line:
-    """A line without list or heading markup."""
-
     text: str
     own: bool
     sign: str

@@ -1,5 +1,3 @@
-"""Finds the replies to each objection in an answer, by objection id."""
-
 import re
 from collections.abc import Iterable
 
@@ -37,7 +35,6 @@ def find_replies(text: str, ids: Iterable[str]) -> dict[str, str]:
 
 
 def _split(text: str) -> Iterable[tuple[set[str], str]]:
-    """Yield the parts that begin with ids; each part ends before the next part or heading."""
     named: set[str] = set()
     lines: list[str] = []
     in_code = False

@@ -1,5 +1,3 @@
-"""Parses the judge's scores for a final answer."""
-
 import re
 from typing import Annotated, ClassVar
 
@@ -42,7 +40,7 @@ class RatingReport(RatingBlock):
 
 
 def ratings_from_text(speech: str) -> RatingBlock | None:
-    """Parse `Correctness: 7` and the other criteria; None unless each appears once."""
+    """Parse `Correctness: 7` and the other criteria, if each appears once."""
     ratings: dict[str, int] = {}
     for name in WEIGHTS:
         value = labelled_value(speech, rf"{name}(?:\s*\(\d+\s*%\))?")
@@ -63,7 +61,7 @@ def ratings_from_text(speech: str) -> RatingBlock | None:
 
 
 def ratings_from_report(report: RatingBlock, speech: str) -> RatingBlock | None:
-    """Return an extracted block, or None if any number is missing from the judge's text."""
+    """Return an extracted block, or None if one of its numbers is not in the judge's text."""
     numbers = set(re.findall(r"\d+", " ".join(own_sentences(speech))))
     given = report.model_dump(include=set(WEIGHTS)).values()
     return report if numbers.issuperset(str(rating) for rating in given) else None

@@ -1,5 +1,3 @@
-"""Parses the short answer in a reply, and compares short answers."""
-
 import re
 from collections import Counter
 from collections.abc import Iterable
@@ -35,7 +33,6 @@ def stated_answer(text: str) -> str | None:
 
 
 def brief_answer(text: str) -> str | None:
-    """Return a reply's short answer; None if the answer is missing or too long."""
     answer = stated_answer(text)
     if answer is None:
         lines = text.strip().splitlines()
@@ -59,7 +56,7 @@ def answer_key(answer: str) -> str:
 
 
 def parse_number(answer: str) -> float | None:
-    """Return the number in an answer such as `$1,200`, `18 dollars` or `-3`, or None."""
+    """Return the number in an answer such as `$1,200`, `18 dollars` or `-3`, if there is one."""
     found = _NUMBER.fullmatch(answer.strip())
     if not found or not _UNIT.fullmatch(found[2].strip()):
         return None
@@ -68,7 +65,6 @@ def parse_number(answer: str) -> float | None:
 
 
 def most_frequent(keys: Iterable[str | None]) -> str | None:
-    """Return the most frequent key; None in a tie or without keys."""
     counted = Counter(key for key in keys if key is not None).most_common(2)
     if not counted or (len(counted) == 2 and counted[0][1] == counted[1][1]):
         return None
@@ -76,7 +72,6 @@ def most_frequent(keys: Iterable[str | None]) -> str | None:
 
 
 def _plain(text: str) -> str:
-    """Remove Markdown, TeX and surrounding punctuation, if any words remain."""
     if not re.search(r"\w", text):
         return text.strip()
     text = _TEX_TEXT.sub(r"\1", text).replace("\\$", "$").replace("\\%", "%")

@@ -22,7 +22,7 @@ _ENDS = re.compile(
 def first_signal(
     speech: str, read: Callable[[str], tuple[Signal, int] | None]
 ) -> tuple[Signal, str] | None:
-    """Return the first line's signal, or a later one if all lines agree, and the text after it."""
+    """Return the first line's signal, or the later lines' if they agree, and the text after it."""
     lines = list(opening_lines(speech))
     found = [(line, signal) for line in lines if (signal := read(line)) is not None]
     if not found:
@@ -35,7 +35,7 @@ def first_signal(
 
 
 def labelled_value(speech: str, label: str) -> str:
-    """Return the value in `Label: value`; empty unless exactly one line has this label."""
+    """Return the value in `Label: value`, if exactly one line has this label."""
     # No part matches across lines, because that takes seconds for thousands of empty lines.
     pattern = rf"^(?:[^\S\n]|[-*#])*{label}[*_]*[^\S\n]*:[*_]*\s*(.+)"
     found: list[str] = re.findall(pattern, own_text(speech), re.IGNORECASE | re.MULTILINE)

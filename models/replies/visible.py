@@ -1,5 +1,3 @@
-"""Splits complete or streamed replies into visible text, thinking and control blocks."""
-
 import json
 import re
 from collections.abc import Iterator
@@ -49,7 +47,6 @@ class SpeechFilter:
         """Whether a control block is being written now."""
 
     def feed(self, piece: str) -> str:
-        """Take the next piece of the reply; return the text that may be shown now."""
         shown = self._visible(self._splitter.feed(piece))
         if not self._splitter.is_holding:
             self._held, self.is_hiding = "", False
@@ -59,7 +56,6 @@ class SpeechFilter:
         return shown
 
     def finish(self) -> str:
-        """Return the remaining text that turned out to be visible."""
         return self._visible(self._splitter.finish())
 
     def _visible(self, parts: Iterator[Part]) -> str:
@@ -156,7 +152,7 @@ class _Splitter:
         return kind, text
 
     def _begins(self, text: str, at: int) -> bool | None:
-        """Return whether a part begins at this character; None if more text is needed."""
+        """Return whether a part begins at this character, or None if more text is needed."""
         if text[at] == "`":
             return _starts_with(text, at, _FENCE)
         if text[at] == "{":
@@ -177,7 +173,7 @@ class _Splitter:
         return at + len(opening)
 
     def _find_end(self, text: str, at: int) -> tuple[int, Kind | None]:
-        """Return the end of the part in this text, and the kind, or None if the part goes on."""
+        """Return where the part ends in this text, and its kind, or None while it goes on."""
         if self._kind == "object":
             return self._find_end_of_object(text, at)
         close = _CLOSE if self._kind == "thinking" else _FENCE

@@ -37,8 +37,6 @@ Call = tuple[DebateState, Seat]  # the seat to ask, and the state to show it
 
 @dataclass(frozen=True)
 class Reader(Generic[Block, Read]):
-    """Functions that parse one kind of decision, in the order of use."""
-
     form: type[Block]  # the schema of the control block and of the extraction call
     short_form: type[Block]  # with length limits, for models that might never stop writing
     from_block: Callable[[Block, str], Read]
@@ -56,16 +54,13 @@ class Reader(Generic[Block, Read]):
 
 
 def block_reader(form: type[Block], short_form: type[Block]) -> Reader[Block, Block]:
-    """Return a reader that parses only the control block, which the turn must contain."""
     return Reader(form, short_form, lambda block, _: block, lambda _: None, lambda block, _: block)
 
 
 @dataclass(frozen=True)
 class Decided(Generic[Read]):
-    """A turn and a decision; `read` is None for an unparsable decision."""
-
     turn: Turn
-    read: Read | None
+    read: Read | None  # None if it could not be parsed
     degraded: list[Degradation]
 
 
@@ -78,7 +73,7 @@ async def decide(
     reader: Reader[Block, Read],
     known: Sequence[Point] = (),
 ) -> Decided[Read]:
-    """Take a turn and parse the decision; raise failures, so that a resumed debate retries them."""
+    """Take a turn and parse the decision; raise failures, so that a resumed debate tries again."""
     spoken = await take_turn_once(state, runtime, seat, phase, part, reader.written)
     read = _read(spoken, runtime, reader)
     (decided,) = await _extract_unread([(state, seat)], runtime, [read], reader, known)
@@ -95,7 +90,7 @@ async def decide_calls(
     reader: Reader[Block, Read],
     known: Sequence[Point] = (),
 ) -> list[Decided[Read] | ModelFailed]:
-    """Make several calls in parallel; return failures as results, which a resumed debate keeps."""
+    """Make several calls in parallel; return failures, so that a resumed debate keeps them."""
     asked = await gather_results(
         [_ask_once(state, runtime, seat, phase, part, reader.written) for state, seat in calls]
     )

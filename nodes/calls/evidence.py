@@ -1,5 +1,3 @@
-"""Gathers passages and images for a turn, and checks the quotes in the turn."""
-
 import asyncio
 import re
 from collections.abc import Iterator, Mapping
@@ -59,7 +57,7 @@ async def _passages(
 
 
 def search_queries(state: DebateState) -> list[str]:
-    """Return search queries for the next turn: the question, comments and the latest claims."""
+    """Return the texts to search for, such as the question and the latest claims."""
     if "cue" in state and state["cue"].about:
         return list(state["cue"].about)[:_MOST_QUERIES]
     turns = state.get("turns", [])

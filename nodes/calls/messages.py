@@ -10,11 +10,11 @@ _NODE, _NAMESPACE = "langgraph_node", "langgraph_checkpoint_ns"
 
 
 def push_words(words: str, message_id: str, speaker: str) -> None:
-    """Stream visible words under the name of the graph's node instead of its inner tasks."""
     config: Any = ensure_config()
     about = config["metadata"]
     if not words or _NAMESPACE not in about or not config["callbacks"]:
         return
+    # The graph's node, not the task inside it.
     node = about[_NAMESPACE].partition(":")[0]
     shown: Any = {**config, "metadata": {**about, _NODE: node}}
     chunk = AIMessageChunk(content=words, id=message_id, name=speaker)

@@ -1,5 +1,3 @@
-"""Collects results of a node's calls: turns, problems, and calls without a turn."""
-
 from collections.abc import Iterable
 from typing import Any, NotRequired
 
@@ -12,8 +10,6 @@ from contend.nodes.calls.turn import lost_call
 
 
 class CallResults(TypedDict):
-    """The results of calls, as plain data for checkpoints."""
-
     turns: list[Turn]
     degraded: list[Degradation]
     spans: list[WorkSpan]
@@ -25,7 +21,6 @@ def turn_results(turn: Turn, degraded: Iterable[Degradation]) -> CallResults:
 
 
 def failure_results(failure: ModelFailed, reported: Degradation) -> CallResults:
-    """Return the usage and problems of a failed call that the caller has already reported."""
     degraded = [*failure.before, reported]
     return {"turns": [], "degraded": degraded, "spans": [lost_call(failure)]}
 

@@ -1,5 +1,3 @@
-"""Streams the text of a model call, and any problems, as events."""
-
 import time
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -31,12 +29,11 @@ def debate_id(runtime: Runtime[Any]) -> str:
 
 
 def call_name(round_number: int, phase: str, seat: str) -> str:
-    """Return the name of a seat's call in recordings."""
     return ".".join(filter(None, (f"r{round_number}", phase, seat)))
 
 
+# The clock for time limits, which tests replace.
 def seconds_now() -> float:
-    """Return the clock reading for time limits; tests replace this function."""
     return time.monotonic()
 
 
@@ -50,7 +47,7 @@ def report_problem(
     restart: bool = False,
     phase: PhaseName | Literal[""] = "",
 ) -> Degradation:
-    """Send a problem to viewers; with `restart`, viewers discard the call's earlier text."""
+    """Report a problem to viewers, who with `restart` discard the call's earlier text."""
     whom = seat.id if seat else None
     runtime.stream_writer(
         node_event("degraded", number, why, what=what, seat=whom, restart=restart, phase=phase)
@@ -60,8 +57,6 @@ def report_problem(
 
 @dataclass
 class TurnStream:
-    """Sends a call's output as events, leaving out thinking and control blocks."""
-
     runtime: Runtime[Any]
     seat: Seat
     round_number: int
@@ -122,12 +117,11 @@ class TurnStream:
         return now - self._spoke_at > self.time_limit
 
     def begin(self) -> None:
-        """Announce the speaker by sending an empty chunk."""
         self._model = self.seat.model
         self._send_chunk("")
 
     def text(self, piece: str, model: str) -> None:
-        """Add words, which are sent in batches because many models stream single tokens."""
+        """Add words, and send them in batches because many models stream single tokens."""
         self._model = model
         self._unread += piece
         if time.monotonic() - self._read_at >= _SECONDS_BETWEEN_CHUNKS:

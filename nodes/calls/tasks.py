@@ -14,7 +14,7 @@ Result = TypeVar("Result")
 
 
 class StoredTask(Generic[Given, Result]):
-    """A task that validates its result, which a checkpoint may hold as plain JSON."""
+    """A task whose result is validated, because a checkpoint may hold it as plain JSON."""
 
     def __init__(
         self, name: str, function: Callable[Given, Awaitable[Result]], earlier_form: Any = None

@@ -19,8 +19,6 @@ from contend.prompts import load
 
 
 class CallResult(TypedDict):
-    """A finished model call, as plain data for checkpoints."""
-
     text: str
     thinking: str
     message: AIMessage | None  # the message with the tool calls to answer, if any

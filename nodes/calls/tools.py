@@ -27,8 +27,6 @@ _TOO_SLOW = "It took too long."
 
 
 class ToolResult(TypedDict):
-    """A tool call and the result, as plain data for checkpoints."""
-
     use: ToolUse
     shown: NotRequired[str]  # the result as the model sees it
     told: NotRequired[str]  # the same, under its name in release 0.1
@@ -38,17 +36,13 @@ class ToolResult(TypedDict):
 
 @dataclass(frozen=True)
 class Toolbox:
-    """A seat's tools, with limits on the number of calls and the length of results."""
-
     tools: tuple[BaseTool, ...]
-    most: int
+    most: int  # calls in one turn
     mark: str
-    room: int | None
+    room: int | None  # tokens; None if unlimited
 
 
 def toolbox(state: DebateState, settings: DebateSettings, seat: Seat, mark: str) -> Toolbox:
-    """Build the tools for a seat, with a search limited to documents that the seat may see."""
-
     async def search(query: str) -> tuple[str, tuple[Passage, ...]]:
         documents_access = document_access(state, settings, seat)
         embedder = Embedder(state["retrieval"].embedding_model, settings)
@@ -69,7 +63,6 @@ def toolbox(state: DebateState, settings: DebateSettings, seat: Seat, mark: str)
 async def use(
     box: Toolbox, call: Call, messages: Sequence[BaseMessage], seconds: float
 ) -> ToolResult:
-    """Run one tool call; show errors to the model instead of failing the turn."""
     began = time.monotonic()
     try:
         async with asyncio.timeout(seconds):

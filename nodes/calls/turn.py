@@ -1,5 +1,3 @@
-"""Takes one seat's turn: makes the call, streams events, and builds the turn."""
-
 import asyncio
 import time
 from collections.abc import Awaitable, Sequence
@@ -40,17 +38,13 @@ Result = TypeVar("Result")
 
 
 class TurnResult(TypedDict):
-    """A finished turn and its raw text with control block, as plain data for checkpoints."""
-
     turn: Turn
-    raw: str
+    raw: str  # the text with the control block
     degraded: list[Degradation]
 
 
 class Extraction(TypedDict):
-    """The result of an extraction call; `block` is None if the call failed."""
-
-    block: dict[str, Any] | None
+    block: dict[str, Any] | None  # None if the call failed
     usage: Usage
     seconds: float
     degraded: list[Degradation]
@@ -188,7 +182,6 @@ def substitute_turn(
     status: TurnStatus,
     text: str = "",
 ) -> Turn:
-    """Build a replacement for a failed turn, from an earlier turn or from fixed text."""
     now = steady_now()
     seat = source.seat if isinstance(source, Turn) else source.id
     return Turn(
@@ -208,7 +201,6 @@ def substitute_turn(
 
 
 def lost_call(failure: ModelFailed) -> WorkSpan:
-    """Return the time and tokens of a call that failed without giving a turn."""
     now = steady_now()
     return WorkSpan(
         started_at=failure.started_at or now,
@@ -219,7 +211,6 @@ def lost_call(failure: ModelFailed) -> WorkSpan:
 
 
 def pause_if_asked(runtime: Runtime[Any]) -> None:
-    """Raise Paused if a pause was requested; calls already running may still finish."""
     if runtime.control and runtime.control.drain_requested:
         raise Paused
 
@@ -233,7 +224,6 @@ async def extract_decision(
     known: list[Point],
     turn: str = "",
 ) -> Extraction:
-    """Extract a turn's decision with one structured-output call; `block` is None on failure."""
     small = getattr(schema, "small_prompt", "shared/small/extract")
     messages = extraction_prompt(seat, speech, known, debate_id(node_runtime), small)
     return await fill_form(state, node_runtime, seat, messages, schema, turn)
@@ -247,7 +237,6 @@ async def fill_form(
     schema: type[BaseModel],
     turn: str = "",
 ) -> Extraction:
-    """Fill in a form with one structured-output call; `block` is None on failure."""
     pause_if_asked(runtime)
     stream = TurnStream(runtime, seat, state["round"], "", state=state, turn=turn)
     try:
@@ -287,5 +276,4 @@ async def gather_results(calls: Sequence[Awaitable[Result]]) -> list[Result | Mo
 
 
 def publish_turn(runtime: Runtime[Any], turn: Turn) -> None:
-    """Send viewers the finished turn, which replaces the turn's chunks."""
     runtime.stream_writer(turn_event(turn))

@@ -1,5 +1,3 @@
-"""Takes a role's turn in a forecast, and asks once more for missing parts."""
-
 import re
 from collections.abc import Iterable
 from typing import Any
@@ -50,7 +48,6 @@ async def argue(
     about: Turn | None,
     deadline: Deadline,
 ) -> CallResults:
-    """Take a role's turn; a failed call is reported in the result, not raised."""
     spoken = await speak(state, runtime, seat, "propose", part, about, deadline)
     if isinstance(spoken, ModelFailed):
         reported = report_missing(runtime, seat, state["round"], spoken, "sat_out")
@@ -108,7 +105,6 @@ def normalise_stated(stated: StatedProbabilities, outcomes: Iterable[str]) -> St
 async def with_numbers(
     state: DebateState, runtime: Runtime[Any], seat: Seat, turn: Turn, deadline: Deadline
 ) -> tuple[Turn, list[Degradation]]:
-    """Ask once more for an argument's probabilities if they could not be parsed."""
     outcomes, reading = context_of(state).outcome_labels, turn.assessment
     if not isinstance(reading, Stating):
         return turn, []
@@ -144,7 +140,6 @@ def _with_form(reading: Stating, filled: FilledForm, outcomes: Outcomes) -> Stat
 async def _with_precedents(
     state: DebateState, runtime: Runtime[Any], seat: Seat, turn: Turn, deadline: Deadline
 ) -> tuple[Turn, list[Degradation]]:
-    """Ask the Historian once more for precedents if the first argument cites too few."""
     reading = reading_of(turn)
     enough = len(reading.precedents) >= FEWEST_PRECEDENTS
     argued_before = any(each.role == seat.role for each in all_arguments(state))
@@ -170,7 +165,6 @@ async def _with_precedents(
 async def _with_references(
     state: DebateState, runtime: Runtime[Any], seat: Seat, turn: Turn, deadline: Deadline
 ) -> tuple[Turn, list[Degradation]]:
-    """Ask once for the supporting points if a closing argument cites no earlier ones."""
     earlier = [e.point_id for e in kept_arguments(state) if e.turn.round < turn.round]
     reading = reading_of(turn)
     is_closing = turn.round == runtime.context.max_rounds

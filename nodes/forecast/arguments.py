@@ -54,7 +54,7 @@ def all_arguments(state: DebateState) -> list[ScoredArgument]:
 
 
 def kept_arguments(state: DebateState) -> list[ScoredArgument]:
-    """Return one argument per role and round: the better version or, in a tie, the first."""
+    """Return each role's best argument in a round, ignoring versions before one argued anew."""
     kept: dict[tuple[int, str], ScoredArgument] = {}
     for said in all_arguments(state):
         key = (said.turn.round, said.role)
@@ -93,8 +93,6 @@ def latest_statements(arguments: Iterable[ScoredArgument]) -> dict[str, ScoredAr
 
 @dataclass(frozen=True)
 class Majority:
-    """The outcome with the most supporting roles; in a tie, the more likely outcome."""
-
     outcome: str
     votes: int
     voters: int

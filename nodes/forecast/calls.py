@@ -1,5 +1,3 @@
-"""Makes the calls of a forecast as tasks with deadlines."""
-
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
@@ -34,14 +32,10 @@ OUT_OF_TIME = "out_of_time"
 
 
 class FilledForm(Extraction):
-    """A filled-in form, and whether enough time was left for the call."""
-
-    called: bool
+    called: bool  # False if there was no time left
 
 
 class TurnPublisher:
-    """Publishes each turn once, either immediately or after a crash and a resume."""
-
     def __init__(self, runtime: Runtime[Any]) -> None:
         self._runtime, self._published = runtime, set[str]()
 
@@ -76,8 +70,7 @@ async def _speak(
     try:
         spoken = await _take_turn_in_time(about_this, node_runtime, seat, phase, part, deadline)
     except ModelFailed as failure:
-        # Raise it: if it were stored, every resume of a debate in which no role spoke would find
-        # it.
+        # Without any argument or the budget for the verdict, a resumed debate must try again.
         if not all_arguments(state) or (failure.kind == BUDGET and phase == "synthesize"):
             raise
         return store_failure(failure)
@@ -96,13 +89,12 @@ async def speak(
     about: Turn | None,
     deadline: Deadline,
 ) -> TurnResult | ModelFailed:
-    """Take a turn before the deadline; raise a failure only if no role has argued yet."""
+    """Take a turn before the deadline, or return a failure that the debate can survive."""
     stored = await _speak_once(state, runtime, seat, phase, part, about, deadline)
     return turn_or_failure(stored if "failed" in stored else _from_old_form(stored, seat))
 
 
 def _from_old_form(stored: Mapping[str, Any], seat: Seat) -> StoredTurn:
-    """Convert a result from release 0.1."""
     why = stored["why"].removeprefix(f"{seat.name} ({seat.model}): ")
     failure = ModelFailed(seat.name, seat.model, stored["what"], why)
     failure.degraded = stored["degraded"]
@@ -183,8 +175,8 @@ def describe_attempts(filled: FilledForm) -> str:
 def _about_argument(state: DebateState, phase: str, about: Turn | None) -> DebateState:
     if about is None:
         return state
-    # A seat may speak about several arguments in parallel, so the call is labelled by its argument;
-    # a new version of the seat's own argument is numbered instead.
+    # The label tells apart the calls that a seat makes in parallel about several arguments; a new
+    # version of its own argument is numbered instead.
     label = "" if about.phase == phase else about.id
     return {**state, "cue": CallSubject(label=label, about=(about.text,), turns=(about.id,))}
 

@@ -36,7 +36,7 @@ def question_and_outcomes(question: str, context: PredictionContext) -> str:
 
 
 def day_of_forecast(context: PredictionContext, started: date) -> date:
-    """Return the day the forecast is made; in a backtest, the start of the timeframe."""
+    """Return the day of the forecast or, in a backtest, the start of the timeframe."""
     timeframe = context.data_summary.timeframe
     is_backtest = timeframe.end is not None and timeframe.end < started
     return timeframe.start if is_backtest and timeframe.start else started
@@ -72,7 +72,6 @@ def fact_lines(context: PredictionContext, room: int) -> list[str]:
 
 
 def left_out(context: PredictionContext, room: int) -> list[str]:
-    """Return the fact sections that were omitted or shortened."""
     sections, shown = facts_of(context), shown_facts(context, room)
     fewer = [
         f"{name} {len(facts) - len(shown[name])} of {len(facts)}"

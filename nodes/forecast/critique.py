@@ -1,5 +1,3 @@
-"""Scores all arguments in a round, and lets roles replace weak or outdated ones."""
-
 from collections.abc import Awaitable, Sequence
 from typing import Any
 
@@ -87,7 +85,7 @@ def _is_weak(said: ScoredArgument) -> bool:
 
 
 def _find_outdated_reply(state: DebateState, settings: ForecastSettings) -> ScoredArgument | None:
-    """Return the last speaker's argument if the speaker answered a replaced argument."""
+    """Return the last speaker's argument if it answers a replaced argument."""
     number = state["round"]
     first = strategy_for(settings).speakers(number, settings.role_names)
     said = of_round(all_arguments(state), number)
@@ -104,7 +102,7 @@ async def _weigh(
     clock: Clock,
     publisher: TurnPublisher,
 ) -> CallResults:
-    """Score an argument; after a low score, let the role try again and score the new version."""
+    """Score an argument, and after a low score let the role try once more."""
     scored: CallResults = join_results([])
     if _find(state, argument).score is None:
         scored = await score_argument(state, node_runtime, argument, clock.end_of("scores"))
@@ -125,7 +123,6 @@ async def _argue_again(
     clock: Clock,
     publisher: TurnPublisher,
 ) -> CallResults:
-    """Let a role argue once more, and score the new version."""
     seat, before = seat_with_id(state, argument.seat), _find(state, argument)
     again = await argue(
         state, node_runtime, seat, "stronger", argument, clock.end_of("second_versions")
@@ -152,7 +149,7 @@ async def _argue_anew(
     clock: Clock,
     publisher: TurnPublisher,
 ) -> CallResults:
-    """Let a role argue again after the argument it answered was replaced; keep both versions."""
+    """Let a role argue again, because an argument that it answered was replaced."""
     seat, part = seat_with_id(state, earlier.seat), round_phase(node_runtime.context, earlier.round)
     argued = await argue(state, node_runtime, seat, part, None, clock.end_of("second_versions"))
     if not argued["turns"]:

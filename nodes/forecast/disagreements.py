@@ -1,5 +1,3 @@
-"""Finds disagreements between roles, from the judge's verdict and from the probabilities."""
-
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,7 +15,7 @@ _WORD = re.compile(r"\w+|(?<!\w)-(?=\d)|[−+<>=]")
 
 
 def disputable(outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
-    """Return the outcomes to compare; one of two is enough, because the other mirrors it."""
+    """Return the outcomes to compare, of which one is enough if there are two."""
     return outcomes[:1] if len(outcomes) == 2 else outcomes
 
 
@@ -35,7 +33,7 @@ def key_disagreements(said: Arguments, outcomes: Sequence[Outcome]) -> Iterator[
 def disagreement_map(
     kept: Arguments, outcomes: Sequence[Outcome], verdict: VerdictReading | None
 ) -> tuple[Disagreement, ...]:
-    """List the judge's topics, then outcomes that divide roles not yet listed as opponents."""
+    """List the topics of the judge, and the outcomes with a disagreement that no topic covers."""
     named = [_by_topic(kept, each) for each in _merge_topics(verdict.disputes if verdict else ())]
     topics = [each for each in named if len(each.positions) > 1]
     divided = (
@@ -48,7 +46,6 @@ def disagreement_map(
 
 
 def _merge_topics(disputes: Iterable[Dispute]) -> Iterable[Dispute]:
-    """Merge disputes about a topic; mark the topic as resolved if every dispute is resolved."""
     merged: dict[object, Dispute] = {}
     for each in disputes:
         key = _topic_words(each.topic) or each.topic

@@ -1,5 +1,3 @@
-"""Lists the gaps in a forecast: missing parts, and the reasons."""
-
 from collections.abc import Iterator
 
 from contend.graph.forecast_contract.result import Gap

@@ -1,5 +1,3 @@
-"""Computes a forecast's numbers from stated values; missing values stay missing."""
-
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +22,7 @@ _LEAST_FOR_LOG_LOSS = 1e-6
 
 
 def read_distribution(raw: Distribution, outcomes: Sequence[str]) -> dict[str, float] | None:
-    """Convert fractions or percentages to probabilities; return None for other numbers."""
+    """Convert fractions or percentages to probabilities, or return None for other numbers."""
     values = {outcome: raw[outcome] for outcome in outcomes if outcome in raw}
     if not values or any(not math.isfinite(v) or v < 0 for v in values.values()):
         return None
@@ -43,7 +41,7 @@ def _as_fractions(values: Distribution, *, whole: bool) -> dict[str, float] | No
 
 
 def _with_percentages(values: Distribution, *, whole: bool) -> Iterator[dict[str, float]]:
-    """Yield the values divided by 100, then with only those above 1 divided, as in 0.7 and 30."""
+    """Yield readings as percentages: of all values, or of only those above 1."""
     small = [value for value in values.values() if 0 < value <= 1]
     if whole or not small:
         yield {outcome: value / 100 for outcome, value in values.items()}
@@ -74,7 +72,7 @@ def consensus(distributions: Sequence[Distribution], outcomes: Sequence[str]) ->
 def combine_with_judge(
     judge: Distribution, agreed: Distribution, judge_weight: float, outcomes: Sequence[str]
 ) -> dict[str, float]:
-    """Average judge and consensus for each outcome, or take the only available value."""
+    """Average the judge and the consensus, or take the only one with a value."""
     pooled: dict[str, float] = {}
     for outcome in outcomes:
         if outcome in judge and outcome in agreed:
@@ -85,7 +83,7 @@ def combine_with_judge(
 
 
 def _normalised_if_complete(values: Distribution, outcomes: Sequence[str]) -> dict[str, float]:
-    # Do not normalise if an outcome is missing: a sum of 1 would mean that it cannot happen.
+    # Do not normalize if an outcome is missing: a sum of 1 would mean that it cannot happen.
     if is_complete(values, outcomes) and sum(values.values()) > 0:
         return normalised(values)
     return dict(values)
@@ -124,14 +122,13 @@ def movement(
 
 
 def composite(scores: Mapping[str, float], weighting: Mapping[str, float]) -> float:
-    """Return the weighted mean to four places; Decimal keeps comparisons with limits exact."""
+    """Return the weighted mean, with Decimal because limits are compared exactly."""
     weights = {name: Decimal(str(weighting[name])) for name in scores}
     total = sum(weights[name] * Decimal(str(score)) for name, score in scores.items())
     return round(float(total / sum(weights.values())), DECIMALS)
 
 
 def rounded(values: Distribution) -> dict[str, float]:
-    """Round to four places; adjust the largest value to keep a sum of 1."""
     shown = {outcome: round(value, DECIMALS) for outcome, value in values.items()}
     if math.isclose(sum(values.values()), 1):
         largest = max(shown, key=shown.__getitem__)
@@ -150,7 +147,7 @@ def linear_pool(distributions: Sequence[Distribution], outcomes: Sequence[str]) 
 def log_odds_pool(
     distributions: Sequence[Distribution], outcomes: Sequence[str]
 ) -> dict[str, float]:
-    """Return the normalized geometric mean of the complete distributions (the mean in log-odds)."""
+    """Return the normalized geometric mean of the complete distributions."""
     whole = [each for each in distributions if is_complete(each, outcomes)]
     if not whole:
         return {}
@@ -159,7 +156,6 @@ def log_odds_pool(
 
 
 def extremised(pooled: Distribution, factor: float) -> dict[str, float]:
-    """Raise the odds to a power; a factor above 1 makes the probabilities more extreme."""
     if not pooled:
         return {}
     return normalised({o: _bounded(value) ** factor for o, value in pooled.items()})
@@ -173,7 +169,7 @@ def fitted_factor(resolved: Sequence[tuple[Distribution, str]]) -> float:
 
 
 def _lowest(cost: Callable[[float], float], left: float, right: float) -> float:
-    """Find the minimum by golden-section search, because log loss has only one minimum."""
+    """Find the only minimum, by golden-section search."""
     golden = (math.sqrt(5) - 1) / 2
     while right - left > 1e-4:
         inner_left, inner_right = right - golden * (right - left), left + golden * (right - left)
@@ -192,7 +188,7 @@ def _bounded(probability: float) -> float:
 
 
 def brier(forecast: Distribution, came: str) -> float:
-    """Return half the sum of squared errors; for two outcomes, this is the usual (p - y)²."""
+    """Return half the sum of squared errors, so that two outcomes give the usual (p - y)²."""
     return sum((p - (outcome == came)) ** 2 for outcome, p in forecast.items()) / 2
 
 
@@ -202,7 +198,7 @@ def log_loss(forecast: Distribution, came: str) -> float:
 
 @dataclass(frozen=True)
 class CalibrationBin:
-    """A group of forecasts with similar probabilities, and the frequency of the outcome."""
+    """Forecasts with similar probabilities, and how often their outcomes came true."""
 
     low: float
     high: float

@@ -1,5 +1,3 @@
-"""Proposes outcomes for a forecast whose input is only a question."""
-
 import json
 import re
 from collections.abc import Sequence
@@ -108,7 +106,6 @@ def outcomes_prompt(question: str, judge: Seat) -> list[BaseMessage]:
 
 
 async def find_outcomes(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Ask the judge for outcomes, and store the settings with which the thread will resume."""
     settings, question = runtime.context, checked_question(state.get("question", ""))
     seats = await find_seats(state, settings, question)
     asked: DebateState = {**state, "question": question, "seats": seats, "round": 0}
@@ -132,7 +129,6 @@ async def confirm_outcomes(
     state: DebateState,
     runtime: Runtime[Any],  # noqa: ARG001 - langgraph passes it by name
 ) -> dict[str, Any]:
-    """Wait for a person to accept the outcomes or to give others."""
     shown = {"outcomes": state["outcomes"], "due": state.get("due")}
     answer: OutcomesAnswer = interrupt(shown, response_schema=OutcomesAnswer)
     changed: DebateState = {}

@@ -1,5 +1,3 @@
-"""Builds the values for forecast prompts within an argument's token budget."""
-
 import json
 from collections.abc import Iterable, Sequence
 from functools import cached_property

@@ -1,5 +1,3 @@
-"""Lets the roles argue in parallel; in the last round, the judge argues after the roles."""
-
 from typing import Any
 
 from langgraph.runtime import Runtime
@@ -60,7 +58,7 @@ async def _contribute(
     *,
     awaited: bool,
 ) -> CallResults:
-    """Take a role's turn; score the turn immediately, unless another role is waiting for it."""
+    """Take a role's turn, and score it at once unless another role waits for it."""
     part = round_phase(node_runtime.context, state["round"])
     due = clock.end_of("before_judge" if awaited else "arguments")
     argued = await argue(state, node_runtime, seat, part, None, due)

@@ -1,5 +1,3 @@
-"""Computes the published result of a forecast from the turns."""
-
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, cast
@@ -36,7 +34,6 @@ _FURTHER_TRIES = ("retried", "fell_back")
 def result_of(
     state: DebateState, settings: ForecastSettings, debate_id: str, completed_at: datetime
 ) -> contract.DebateResult:
-    """Build the result; missing parts of an unfinished debate are null and listed as gaps."""
     forecast = _Forecast(state, settings)
     report = forecast.report()
     return contract.DebateResult(

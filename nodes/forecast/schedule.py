@@ -1,5 +1,3 @@
-"""Computes the deadlines in a forecast as shares of the time for the whole debate."""
-
 import asyncio
 from dataclasses import dataclass
 from typing import Literal
@@ -35,7 +33,7 @@ def rounds_timeout(settings: ForecastSettings) -> float:
 
 
 def seconds_until_due(settings: ForecastSettings, round_number: int, part: RoundPart) -> float:
-    """Return the deadline for a part in seconds from the start; unused time carries over."""
+    """Return when a part is due, in seconds from the start of the debate."""
     shares = [_NEXT_ROUND**number for number in range(settings.max_rounds)]
     done = sum(shares[: round_number - 1]) + shares[round_number - 1] * _DUE[part]
     return rounds_timeout(settings) * done / sum(shares)
@@ -58,8 +56,6 @@ class Deadline:
 
 
 class Clock:
-    """Measures a debate's running time without pauses, and sets deadlines."""
-
     def __init__(self, state: DebateState, settings: ForecastSettings) -> None:
         self._settings, self._round = settings, state["round"]
         self._began = asyncio.get_running_loop().time() - worked_ms(state) / 1000

@@ -1,5 +1,3 @@
-"""Scores one argument, from the judge's control block, text or form."""
-
 from typing import Any
 
 from langgraph.runtime import Runtime

@@ -1,5 +1,3 @@
-"""Asks for the judge's verdict, and combines all stated probabilities."""
-
 from typing import Any
 
 from langgraph.runtime import Runtime
@@ -25,7 +23,7 @@ from contend.nodes.timing import span_since, steady_now
 
 
 async def synthesize(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Ask for the verdict and compute the forecast; without a verdict, use the roles' numbers."""
+    """Ask for the verdict, and compute the forecast even without one."""
     settings: ForecastSettings = runtime.context
     judge, number, began = seat_with_role(state, "judge"), state["round"], steady_now()
     about = {"model": judge.model, "role": judge.role, "seat": judge.id}

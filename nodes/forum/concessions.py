@@ -1,5 +1,3 @@
-"""Decides which seats stay in the debate after concessions."""
-
 from collections.abc import Mapping, Sequence
 
 from contend.graph.readings import Conviction
@@ -14,7 +12,7 @@ _FIRST_SEATED = "of those conceded to as often, it sits first at the table"
 def seats_that_stay(
     concessions: Mapping[str, str], active: Sequence[str], credit: Mapping[str, int]
 ) -> dict[str, str]:
-    """Return the seats that stay, one per circle of concessions, with the reasons."""
+    """Return the seats that stay although they conceded, one per circle, with the reasons."""
     if not concessions:
         return {}
     groups = [active] if len(concessions) == len(active) else _circles(concessions)
@@ -34,7 +32,6 @@ def _stays(
 
 
 def is_supported(conviction: Conviction) -> bool:
-    """Return whether a concession names an argument and quotes a real statement."""
     return bool(conviction.argument) and conviction.quote_found
 
 

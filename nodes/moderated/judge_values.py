@@ -1,5 +1,3 @@
-"""Builds the values for the scoring judge's prompts, without the speakers' names."""
-
 from itertools import takewhile
 
 from contend.graph.protocols.base import PromptValues
@@ -32,7 +30,6 @@ def _stage(prompt: ModeratedPrompt) -> list[Turn]:
 
 
 def _labels(prompt: ModeratedPrompt) -> dict[str, str]:
-    """Number the sides in order of appearance; reversing the order changes the labels."""
     seen = dict.fromkeys([turn.seat for turn in _stage(prompt)])
     rest = [side.id for side in prompt.sides if side.id not in seen]
     return neutral_labels([*seen, *rest], [side.name for side in prompt.sides])

@@ -1,5 +1,3 @@
-"""Builds prompt values for the advocates, the moderator and the fact checker."""
-
 from collections.abc import Iterable, Sequence
 
 from contend.graph.phases import PHASES, StepPhase
@@ -200,7 +198,6 @@ def _review(settings: ModeratedSettings, prompt: ModeratedPrompt) -> str:
 
 
 def breaches_of(settings: ModeratedSettings, turn: Turn) -> list[Breach]:
-    """Return the format rules that a statement in this phase can break."""
     closing = turn.phase == "closing"
     return [
         each for each in settings.format.breaches if closing or each != "new_argument_in_closing"

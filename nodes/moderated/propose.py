@@ -1,5 +1,3 @@
-"""Lets an advocate take the scheduled turn, either a statement or a correction."""
-
 from typing import Any
 
 from langgraph.runtime import Runtime

@@ -1,5 +1,3 @@
-"""Builds the parts of a record that only moderated debates have."""
-
 from collections.abc import Iterable
 from typing import Any
 

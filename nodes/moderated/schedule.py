@@ -11,7 +11,6 @@ MODERATOR = "moderator"
 
 
 def schedule_for(state: DebateState, sides: Sequence[Seat]) -> list[Step]:
-    """Return the turns of the stage that begins now: openings, a round, or closings."""
     ids = [side.id for side in sides]
     if state.get("stop"):
         return closings(ids)
@@ -26,7 +25,7 @@ def openings(sides: Sequence[str]) -> list[Step]:
 
 
 def argument_round(sides: Sequence[str], number: int) -> list[Step]:
-    """Schedule a round; with more than two sides, each advocate chooses whom to rebut."""
+    """Schedule a round, in which each of more than two sides chooses whom to rebut."""
     if len(sides) == 2:
         first, second = sides
         exchanges = [*_exchange(first, second), *_exchange(second, first)]
@@ -79,7 +78,7 @@ def planned_rounds(settings: ModeratedSettings, turns: Sequence[Turn]) -> int:
 def possible_change(
     settings: ModeratedSettings, turns: Sequence[Turn], number: int
 ) -> Literal["extend", "cut"] | None:
-    """Return `extend` after the last planned round, `cut` earlier, or None if not allowed."""
+    """Return `extend` after the last planned round and `cut` before, or None if not allowed."""
     planned = planned_rounds(settings, turns)
     if not settings.moderator_may_adjust:
         return None
@@ -105,7 +104,7 @@ def stages(turns: Sequence[Turn]) -> list[list[Turn]]:
 
 
 def with_sides_reversed(stage: Sequence[Turn]) -> list[Turn]:
-    """Return the stage with the sides in reverse order; a rebuttal stays after its argument."""
+    """Return the stage with the sides in reverse order, but each rebuttal after its argument."""
     blocks: list[list[Turn]] = []
     for turn in stage:
         if turn.phase != "rebuttal" or not blocks:

@@ -94,7 +94,6 @@ def _subjects(state: DebateState, settings: ModeratedSettings) -> list[CallSubje
 async def _read_stages(
     state: DebateState, runtime: Runtime[Any], judge: Seat, subjects: Sequence[CallSubject]
 ) -> list[_Reading]:
-    """Ask the judge to score each stage; ask again if a reply omits scores."""
     readings = await _ask(state, runtime, judge, subjects)
     lacking = {
         subject: each.turn

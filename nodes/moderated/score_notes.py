@@ -1,5 +1,3 @@
-"""Writes warnings about the scores of a moderated debate."""
-
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +33,6 @@ def scoring_of(state: "DebateState", verdict: "DebateScores") -> dict[str, Any]:
 
 
 def result_words(scoring: Mapping[str, Any], winner: str | None) -> str:
-    """Return a sentence about the winner and the margin; empty if the format has no winner."""
     lead = scoring.get("lead")  # release 0.1 stored no lead
     if winner:
         return winner if lead is None else f"{winner}, by {lead:.2f} points"

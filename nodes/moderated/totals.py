@@ -1,5 +1,3 @@
-"""Computes the scores of statements and sides, and the winner."""
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -101,7 +99,7 @@ def final_scores(
 
 
 def find_winner(standings: Sequence[SideScore], margin: float) -> Result:
-    """Return the side that leads in both reading orders and, overall, by the margin."""
+    """Find the side that leads in both reading orders, and in total by the margin."""
     if any(len(score.orders) < len(_ORDERS) for each in standings for score in each.turns):
         return Result(None, _INCOMPLETE)
     lead = _lead(standings)

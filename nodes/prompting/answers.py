@@ -1,5 +1,3 @@
-"""Finds the seats' current answers and their labels."""
-
 import re
 from collections.abc import Sequence
 
@@ -19,7 +17,7 @@ def answers_of(state: DebateState, seat: str) -> list[Turn]:
 
 
 def answer_part(text: str) -> str:
-    """Return the marked answer in a turn, or the whole turn if nothing is marked."""
+    """Return the part of a turn under the heading Revised answer, or all of it without one."""
     return _REVISED.split(text)[-1].strip() or text
 
 
@@ -28,13 +26,12 @@ def latest_answers(state: DebateState) -> list[Turn]:
 
 
 def label_of(state: DebateState, settings: DebateSettings, seat_id: str) -> str:
-    """Return the name that other speakers see for a seat, which is the same in every prompt."""
     seat = seat_with_id(state, seat_id)
     return strategy_for(settings).label(seat, ids_with_role(state, seat.role).index(seat_id))
 
 
 def most_shared(answers: Sequence[Turn]) -> Turn:
-    """Return the answer that shares the most words with the others; in a tie, the first."""
+    """Return the answer that shares the most words with the others."""
     # A statement that several models make independently is more likely to be right.
     words = [set(_WORD.findall(answer_part(answer.text).casefold())) for answer in answers]
     shared = [sum(len(mine & theirs) for theirs in words) - len(mine) for mine in words]

@@ -21,7 +21,7 @@ _REVIEW = re.compile(r"\b(?:answer|claim|critic|draft)\b", re.IGNORECASE)
 def without_echo(
     text: str, messages: Sequence[BaseMessage], state: DebateState, phase: PhaseName
 ) -> tuple[str, int]:
-    """Remove sentences copied from the prompt; return the text and the number of removals."""
+    """Return the text without copied sentences, and how many were removed."""
     question, echoes = _words(state["question"]), _instructions(messages, state)
     if phase in _ANSWERS:
         echoes += _reviews(state)
@@ -42,7 +42,7 @@ def without_echo(
 
 
 def _reviews(state: DebateState) -> list[frozenset[str]]:
-    """Return the word sets of critique sentences, which never belong in an answer."""
+    """Return the word sets of sentences in which a critique discusses the answer itself."""
     spoken = (_SENTENCE_END.split(turn.text) for turn in turns_of(state, "critique"))
     return _sentences(each for said in spoken for each in said if _REVIEW.search(each))
 

@@ -1,5 +1,3 @@
-"""Tracks the objections in a debate, and the outcome of each."""
-
 from collections.abc import Callable, Iterable, Sequence
 
 from contend.graph.readings import (

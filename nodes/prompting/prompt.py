@@ -1,5 +1,3 @@
-"""Builds prompts from prompt files and the state, and fits prompts to the context window."""
-
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -46,8 +44,6 @@ NOTHING_MORE = Material()
 
 @dataclass(frozen=True)
 class Prompt:
-    """The messages for one call, the omitted parts, and whether the messages are still too long."""
-
     messages: list[BaseMessage]
     left_out: list[Turn]
     passages: tuple[Passage, ...] = ()  # those that are in the prompt

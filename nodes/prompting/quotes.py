@@ -2,7 +2,6 @@ from contend.graph.values import QuoteCheck
 
 
 def is_checked(quote: QuoteCheck) -> bool:
-    """Return whether the quote was checked against the documents rather than the debate."""
     return quote.status != "from_debate"
 
 

@@ -37,7 +37,7 @@ _CUT = "…"
 
 
 def room_beside_reply(seat: Seat, settings: DebateSettings) -> int | None:
-    """Return how many input tokens fit into the window with a reply; None if unlimited."""
+    """Return how many tokens of the window a reply leaves, or None if the window is unlimited."""
     window = window_for(seat.model, settings)
     return None if window is None else window - min(_LONGEST_REPLY, window // _REPLY_SHARE)
 
@@ -51,7 +51,7 @@ def room_for_prompt(seat: Seat, settings: DebateSettings) -> int | None:
 def fit_items(
     items: Sequence[Item], room: int | None, text_of: Callable[[Item], str]
 ) -> tuple[Item, ...]:
-    """Return the first items that fit completely into the room."""
+    """Return the first items that fit into a prompt's share for such items."""
     if room is None:
         return tuple(items)
     left = BYTES_PER_TOKEN * room // _MATERIAL_SHARE
@@ -66,8 +66,6 @@ def fit_items(
 
 @dataclass(frozen=True)
 class Excerpt:
-    """A part of an answer, and the amount of missing text."""
-
     text: str
     left_out: int = 0
     paragraphs: int = 0
@@ -143,7 +141,6 @@ def _ends_sentence(text: str, mark: re.Match[str]) -> bool:
 
 
 def _cut_at_word(text: str, otherwise: str) -> str:
-    """Drop the last word, which may be incomplete; return `otherwise` if too little is left."""
     words = text[: max(text.rfind(" "), text.rfind("\n"), 0)].rstrip()
     # Too little is left in languages without spaces, or if only a list number remains.
     kept = words if len(words) > len(text) // 2 else otherwise

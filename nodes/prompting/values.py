@@ -1,5 +1,3 @@
-"""Provides prompt values for every protocol, and fills in the messages."""
-
 import hashlib
 import re
 from collections.abc import Callable, Sequence
@@ -38,7 +36,6 @@ _EXCERPT_RULE = (
 
 
 def prompt_text(seat: Seat, settings: DebateSettings, part: str) -> str:
-    """Return the unfilled prompt for a part: the user's, the role's or a shared prompt."""
     strategy = strategy_for(settings)
     own = strategy.own_prompt(part)
     if own is None:
@@ -64,12 +61,11 @@ def _control(protocol: str, part: str) -> str:
 
 
 def fence_mark(debate_id: str) -> str:
-    """Return the nonce for a debate's fences, which never changes, so that prompt caching works."""
+    """Return the nonce for a debate's fences, always the same so that prompts can be cached."""
     return hashlib.sha256(f"{debate_id}/fence".encode()).hexdigest()[:6]
 
 
 def turns_in_history(state: DebateState) -> list[Turn]:
-    """Return the turns of the debate, without comments, votes and checks."""
     return [turn for turn in state.get("turns", []) if PHASES[turn.phase].in_history]
 
 
@@ -115,8 +111,8 @@ class PromptContent:
         ]
 
     def stable_characters(self, turns: list[Turn], text: str) -> int | None:
-        """Count the characters that the seat's next or last prompt has too; None without one."""
-        # A call of a tool repeats the whole prompt.
+        """Count the characters that another prompt of the seat repeats, if there is one."""
+        # After a tool call, the whole prompt is sent again.
         if self.seat.tools or self.strategy.repeats_prompt(self.state, self.part):
             return self._repeated_characters(turns, text)
         last = self._as_last_marked()
@@ -132,7 +128,7 @@ class PromptContent:
         return len(stable) if text.startswith(stable) else 0
 
     def _as_last_marked(self) -> "PromptContent | None":
-        """Return this with the turns in the seat's last prompt that another one was to repeat."""
+        """Return the content of the seat's last prompt that was marked to be repeated, if any."""
         said, last_round = self.state.get("turns", []), self.strategy.last_round(self.state)
         own = [
             (place, turn)
@@ -282,7 +278,7 @@ class PromptContent:
         return "\n".join(["## The user added", *said]) if said else ""
 
     def _rated_text(self) -> str | None:
-        """Return the text for a judge to score; only quotes in this text are listed."""
+        """Return the text that a judge is to score, or None for other prompts."""
         if self.part not in ("score", "scores"):
             return None
         about = self.state["cue"].turns if "cue" in self.state else ()

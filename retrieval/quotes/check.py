@@ -89,14 +89,12 @@ _Place = tuple[str, _DocumentWords, int, int]
 def check_quotes(
     text: str, corpus: Corpus, debate: Sequence[str], disproved: Sequence[str] = ()
 ) -> tuple[QuoteCheck, ...]:
-    """Check a turn's citations and quotes against the documents, and quotes against the debate."""
     # Repeating a false quote from an earlier turn does not make it a quote from the debate.
     checker = _Checker(corpus, debate, disproved)
     return tuple(check for span in find_spans(text, corpus.pages) for check in checker.check(span))
 
 
 def was_said(quote: str, turns: Sequence[str]) -> bool:
-    """Return whether any of these turns contains the quote."""
     return _is_in_any(_readings(quote), turns)
 
 
@@ -205,7 +203,6 @@ def _repeats(text: str, quotes: Sequence[_Quote], disproved: str) -> bool:
 
 @lru_cache(maxsize=4)
 def _index_corpus(corpus: Corpus) -> dict[str, tuple[_DocumentWords, ...]]:
-    """Index each document; index tables twice, as parsed and in the original form."""
     found: dict[str, tuple[_DocumentWords, ...]] = {}
     for name, pages in corpus.pages.items():
         numbers = tuple(page.number for page in pages)

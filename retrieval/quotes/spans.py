@@ -1,5 +1,3 @@
-"""Finds the quotes in a turn, and the cited sources."""
-
 import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -68,8 +66,6 @@ class Reference:
 
 @dataclass(frozen=True)
 class QuotedSpan:
-    """Quoted words with cited sources, or a citation alone."""
-
     text: str
     references: tuple[Reference, ...] = ()
     inner: tuple["QuotedSpan", ...] = ()  # quotes inside a block quote
@@ -233,7 +229,7 @@ def references(citation: str, documents: Collection[str]) -> tuple[Reference, ..
 
 
 def _count_continued(prose: str, following: Sequence[str], documents: Collection[str]) -> int:
-    """Count the paragraphs that continue a quote, if the quote then ends with a citation."""
+    """Count the further paragraphs of a quote that ends with a citation."""
     if not following or not _WORTH.search(prose):
         return 0
     seen = _mask_code(prose)
@@ -331,7 +327,6 @@ def _find_paired(text: str, start: int) -> tuple[list[tuple[int, int]], tuple[st
 
 
 def _find_single(text: str, start: int, opens: str, closes: str) -> Iterator[tuple[int, int]]:
-    """Find quotes in single quotation marks, without mistaking an apostrophe for the end."""
     marks = list(_marks(text, start, opens, closes))
     begin = None
     for nth, (at, closing) in enumerate(marks):

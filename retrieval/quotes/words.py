@@ -106,7 +106,6 @@ def tokens(text: str) -> Iterator[re.Match[str]]:
 
 
 def normalize_spelling(text: str) -> str:
-    """Return the tokens in normalized spelling, with a separator after each token."""
     found = _TOKEN.findall(text)
     joined = BORDER.join([*found, ""]).casefold()
     spelled = BORDER + joined
