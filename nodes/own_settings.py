@@ -63,6 +63,8 @@ def _settings_in_use(state: DebateState, given: DebateSettings) -> DebateSetting
     try:
         return type(given).model_validate({**stored, **named})
     except ValidationError as error:
+        if is_recording():  # an edit reruns a step with the settings of its time
+            return read_stored(type(given), {**stored, **named})
         raise BadInput(_why_refused(error, named)) from error
 
 

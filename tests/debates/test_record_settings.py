@@ -12,7 +12,7 @@ from pydantic import Field
 from starlette.testclient import TestClient
 
 from contend.debates.forecasts import parse_outcomes, plain_request
-from contend.debates.fork import ForkPoint, fork_debate
+from contend.debates.fork import ForkPoint, fork_debate, reply_of
 from contend.debates.record import StoredDebate
 from contend.debates.run import open_repository
 from contend.graph.errors import BadInput
@@ -102,6 +102,25 @@ def test_a_paused_debate_is_read_but_continues_only_in_a_fork(
     changed = ["--set", "max_rounds=2", "--set", "min_rounds=1", "--set", "pause=never"]
     forked = contend("fork", paused, "--at", "1", *changed, "--json")
     assert forked.code == 0, forked.err
+    assert forked.json["total_rounds"] == 2
+
+
+def test_a_turn_is_edited_in_a_fork_with_settings_that_fit(
+    contend: Command, models: ModelServer, tighten: Callable[[], None], tmp_path: Path
+) -> None:
+    done, turn = contend(*ASK, *LONG, "--json").json["id"], "r1.critique.skeptic"
+    tighten()
+    records = open_repository()
+    try:
+        reply = asyncio.run(reply_of(records, records.find(done), turn))
+    finally:
+        records.close()
+    (tmp_path / "text.md").write_text(reply.replace("critique 1", "critique 1, rewritten,"))
+    edit = ["fork", done, "--edit", turn, "--text-file", str(tmp_path / "text.md")]
+    assert REFUSED in contend(*edit).err
+    forked = contend(*edit, "--set", "max_rounds=2", "--set", "min_rounds=1", "--json")
+    assert forked.code == 0, forked.err
+    assert forked.json["turns"][1]["text"].startswith("This is critique 1, rewritten,")
     assert forked.json["total_rounds"] == 2
 
 
