@@ -6,6 +6,7 @@ from contend.debates.compare import compare
 from contend.nodes.record import build_record
 from tests.support.scripted import (
     THREAD,
+    Line,
     concedes,
     forum_cast,
     forum_settings,
@@ -33,7 +34,10 @@ async def test_a_seat_holds_what_it_said_last_until_it_concedes() -> None:
     settings = forum_settings(**CONVERGE)
     first = await play(forum_cast(), settings=settings)
     quote = "Ann argues in round 1"
-    ben = {"conviction": concedes("Ann", quote=quote), "speech": "We wait.\n\nAnswer: in May"}
+    ben: dict[str, Line] = {
+        "conviction": concedes("Ann", quote=quote),
+        "speech": "We wait.\n\nAnswer: in May",
+    }
     second = await play(forum_cast(ben=ben), settings=settings)
     assert positions(first, second) == {
         "Position of Ben": ("Ben argues in round 3.", "in May (conceded to Ann, round 2)"),
