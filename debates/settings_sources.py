@@ -321,7 +321,8 @@ def _describe_problem(
 ) -> str:
     reason = str(problem.get("ctx", {}).get("error", problem["msg"]))
     if not problem["loc"]:
-        return f"{reason}."
+        are_stored = bool(given) and all(each.source == _STORED for each in given.values())
+        return f"{reason}.{' A fork can change it: --set NAME=VALUE.' if are_stored else ''}"
     name = str(problem["loc"][0])
     source = given[name].source if name in given else _DEFAULT
     remedy = f" A fork can change it: --set {name}=VALUE." if source == _STORED else ""

@@ -180,3 +180,16 @@ def test_a_forecast_is_due_whatever_its_request_set() -> None:
         id="x", settings={}, state={"request": request}, user_rating=None, last_seq=0, **about
     )
     assert debate.forecast_fate()["due"] == DUE.isoformat()
+
+
+def test_stored_settings_that_contradict_each_other_are_named(contend: Command) -> None:
+    paused = contend(*ASK, "--pause", "each_round", "--json").json["id"]
+    more = json.dumps({"min_rounds": 9})
+    change_database(contend, "UPDATE debates SET settings = json_patch(settings, ?)", more)
+    assert contend("show", paused).code == 0
+    refused = contend("resume", paused)
+    assert (refused.code, "min_rounds (9) is larger than max_rounds (2)" in refused.err) == (
+        2,
+        True,
+    )
+    assert "A fork can change it: --set NAME=VALUE." in refused.err
