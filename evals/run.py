@@ -28,6 +28,7 @@ from contend.evals.rubric import judge_seat, score_by_rubric
 from contend.evals.run_store import EvalResult, RunStore
 from contend.graph.errors import BadInput, ModelFailed
 from contend.graph.settings import SETTINGS, data_home
+from contend.graph.values import Usage
 from contend.models.failures import scrub
 from contend.models.providers.registry import check_models, open_models
 from contend.models.recording import Recording, using_recording
@@ -258,11 +259,10 @@ class EvalRun:
     def _context(self, each: DataItem, arm: str, recording: Recording) -> ArmContext:
         options = self._options
 
-        def spent() -> int | None:
+        def spent() -> Usage:
             # Stored calls of a stopped run count only when they are made again.
             used = self._store.spent(each.key, arm, so_far=recording)
-            counts = used["input_tokens"], used["output_tokens"]
-            return None if None in counts else sum(counts)
+            return Usage(input_tokens=used["input_tokens"], output_tokens=used["output_tokens"])
 
         if options.budget_arm in (None, arm):
             return ArmContext(self._plans, options.samples)
