@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import aclosing
 from datetime import date, datetime
+from functools import partial
 from hashlib import sha256
 from typing import Any, Literal
 
@@ -155,16 +156,34 @@ async def post_chat(request: Request, runs: TheRuns) -> Response:
 
 async def _run_of(request: Request, runs: Runs, asked: ChatRequest, body: bytes) -> Run:
     """Start a debate, or return the run of an earlier request that the client repeats."""
-    recent: dict[tuple[str, str], Run] = request.app.state.recent_chats
+    recent: dict[tuple[str, str], asyncio.Task[Run]] = request.app.state.recent_chats
     key = client_of(request), sha256(body).hexdigest()
     is_again = request.headers.get(_RETRIES, "0") != "0"
-    if is_again and key in recent:
-        return recent[key]
+    started = recent.get(key) if is_again else None
+    if started is None:
+        # The task is kept before it is done: the client may repeat the request meanwhile.
+        started = asyncio.create_task(_start(runs, asked, key[0]))
+        recent.pop(key, None)
+        recent[key] = started
+        started.add_done_callback(partial(_forget_failed, recent, key))
+        if len(recent) > _MOST_RECENT:
+            del recent[next(iter(recent))]
+    return await asyncio.shield(started)
+
+
+async def _start(runs: Runs, asked: ChatRequest, client: str) -> Run:
     start = await asyncio.to_thread(_start_of, asked)
-    run = recent[key] = await start_run(runs, Upload(start), key[0], is_attended=False)
-    if len(recent) > _MOST_RECENT:
-        del recent[next(iter(recent))]
-    return run
+    return await start_run(runs, Upload(start), client, is_attended=False)
+
+
+def _forget_failed(
+    recent: dict[tuple[str, str], asyncio.Task[Run]],
+    key: tuple[str, str],
+    started: asyncio.Task[Run],
+) -> None:
+    has_failed = started.cancelled() or started.exception() is not None
+    if has_failed and recent.get(key) is started:
+        del recent[key]
 
 
 def _refuse_unsupported(asked: ChatRequest) -> None:
