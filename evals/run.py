@@ -21,6 +21,7 @@ from contend.evals.arms import (
     arm_of,
     protocols_of,
 )
+from contend.evals.chosen_items import ChosenItems
 from contend.evals.grading import question_text
 from contend.evals.items import Item, choose_items
 from contend.evals.public_sets import read_data
@@ -84,6 +85,7 @@ class EvalOptions:
 class DataItem:
     data: str
     item: Item
+    version: int | None = None
 
     @property
     def key(self) -> str:
@@ -110,12 +112,19 @@ def load_items(options: EvalOptions) -> tuple[list[DataItem], list[str]]:
     for given in options.data:
         name, loaded = read_data(given)
         chosen = choose_items(loaded.items, options.limit, options.seed)
-        found += [DataItem(name, item) for item in chosen]
+        found += [DataItem(name, item, loaded.version) for item in chosen]
         problems += loaded.problems
     if not found:
         why = f" {problems[0]}" if problems else ""
         raise BadInput(f"There are no items to run.{why}")
     return found, problems
+
+
+def describe_items(items: Sequence[DataItem]) -> ChosenItems:
+    return ChosenItems(
+        hashes={each.key: each.item.digest for each in items},
+        versions={each.data: each.version for each in items if each.version is not None},
+    )
 
 
 async def plan_arms(
