@@ -112,7 +112,8 @@ def share_definitions(document: dict[str, Any]) -> None:
     schemas = document["components"]["schemas"]
     for _, _, operation in _operations(document):
         for body in operation.get("requestBody", {}).get("content", {}).values():
-            schemas |= body["schema"].pop("$defs", {})
+            found = body.get("schema", {}).pop("$defs", {})
+            schemas |= {name: each for name, each in found.items() if name not in schemas}
     text = json.dumps(document).replace('"#/$defs/', '"#/components/schemas/')
     document.clear()
     document.update(json.loads(text))
