@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # imports must not be measured
 REPOSITORY = Path(__file__).parents[1]
 SEATS = ("proposer", "skeptic", "synthesizer", "judge")
 ROUNDS = 3
+_TOKENS_PER_SECOND = 80
 QUESTION = "Should a four-person team split its monolith into services?"
 
 
@@ -179,19 +180,39 @@ async def replay_steps(steps: Sequence[Sequence[ObservedCall]]) -> list[float]:
 
 
 async def replay_by_hand(calls: list[ObservedCall]) -> None:
-    """Make the same calls in sequence with aiohttp, and parse every event."""
+    """Make the same calls in sequence with aiohttp."""
     import aiohttp
+
+    async with aiohttp.ClientSession(headers=service_key()) as session:
+        for call in calls:
+            await repeat_by_hand(session, call)
+
+
+async def repeat_by_hand(session: Any, call: ObservedCall) -> None:
+    """Make a call with aiohttp, and parse every event."""
     import orjson
 
     address = f"{os.environ['OPENAI_BASE_URL']}/chat/completions"
-    key = {"Authorization": f"Bearer {os.environ['OPENAI_API_KEY']}"}
-    async with aiohttp.ClientSession(headers=key) as session:
-        for call in calls:
-            body = {"model": call.model, "messages": call.messages, "stream": True}
-            async with session.post(address, json=body) as answer:
-                async for line in answer.content:
-                    if line.startswith(b"data: {"):
-                        orjson.loads(line[len(b"data: ") :])
+    body = {"model": call.model, "messages": call.messages, "stream": True}
+    async with session.post(address, json=body) as answer:
+        async for line in answer.content:
+            if line.startswith(b"data: {"):
+                orjson.loads(line[len(b"data: ") :])
+
+
+def service_key() -> dict[str, str]:
+    return {"Authorization": f"Bearer {os.environ['OPENAI_API_KEY']}"}
+
+
+def pace(seconds: float) -> list[str]:
+    """Return options that spend half of each call before the first token, like hosted models."""
+    tokens = round(seconds * _TOKENS_PER_SECOND)
+    rest = seconds / 2
+    return ["--tokens", str(tokens), "--delay", str(rest), "--chunk-delay", str(rest / tokens)]
+
+
+def slowest(calls: Iterable[ObservedCall]) -> float:
+    return max(call.ended - call.started for call in calls)
 
 
 def in_steps(calls: list[ObservedCall], sizes: Sequence[int]) -> list[list[ObservedCall]]:
