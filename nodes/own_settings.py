@@ -56,6 +56,8 @@ def _settings_in_use(state: DebateState, given: DebateSettings) -> DebateSetting
     if begun != given.protocol:
         raise BadInput(f"This thread holds a debate of the protocol {begun}. Run that graph.")
     kept, known = state["settings"], type(given).model_fields
+    if kept == given.model_dump(mode="json"):
+        return given
     stored = stored_settings(state, type(given)).model_dump(mode="json")
     stored |= {name: kept[name] for name in known if name in kept}
     named = given.model_dump(mode="json", include=given.model_fields_set)
