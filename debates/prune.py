@@ -36,7 +36,7 @@ def parse_age(text: str) -> timedelta:
 
 
 def delete_debates(records: Repository, ids: Sequence[str], *, compact: bool = False) -> Pruned:
-    """Delete debates that are not running; `compact` also shrinks the database."""
+    """Delete the debates that no process runs; with `compact`, shrink the database too."""
     deleted, problems, files, freed = [], list[str](), set[Path](), 0
     for each in ids:
         debate = _find(records, each)
@@ -55,7 +55,6 @@ def delete_debates(records: Repository, ids: Sequence[str], *, compact: bool = F
 
 
 def _delete_on_server(records: Repository, debate: StoredDebate) -> str | None:
-    """Stop and delete the debate on its server; return why that is not possible."""
     from contend.debates.server_debates import delete_on_server  # slow to import
 
     lease = records.acquire(debate.id)

@@ -1,5 +1,3 @@
-"""Builds the warnings above an answer: open objections, a biased judge, missing turns."""
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
