@@ -1,5 +1,3 @@
-"""Describes the responses in the OpenAPI document, with examples and headers."""
-
 from typing import Any
 
 from pydantic import BaseModel
