@@ -73,7 +73,6 @@ def _measured(server: ModelProcess, who: str, number: int) -> dict[str, float]:
 
 
 async def _run(who: str, number: int) -> dict[str, float]:
-    """Run one debate to warm up, and then all debates; return the measured times and memory."""
     if who == "ours":
         return await _run_debates(number)
     from openai import AsyncOpenAI

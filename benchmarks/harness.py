@@ -1,5 +1,3 @@
-"""Provides results, the model process, debates and the bare client to all benchmarks."""
-
 import asyncio
 import json
 import math
@@ -70,7 +68,6 @@ class ModelProcess:
         self.url = self._line()
 
     def take_calls(self) -> list[ObservedCall]:
-        """Return the calls since the previous call of this method."""
         self._pipe_in().write("calls\n")
         self._pipe_in().flush()
         return [ObservedCall(**call) for call in json.loads(self._line())]
@@ -96,7 +93,6 @@ class ModelProcess:
 
 @contextmanager
 def model_process(*options: str) -> Iterator[ModelProcess]:
-    """Run a model process with a separate data folder."""
     process = ModelProcess(*options)
     try:
         with data_home() as home, environment(CONTEND_HOME=str(home), **process.environment()):
@@ -130,7 +126,6 @@ def settings(**changes: Any) -> dict[str, Any]:
 
 
 async def debate(chosen: "DebateSettings | None" = None, watch: "Watch | None" = None) -> None:
-    """Run one whole debate through the runner, with records and SQLite checkpoints."""
     from contend.debates.run import open_repository
 
     records = open_repository()
@@ -145,7 +140,6 @@ async def debate_in(
     chosen: "DebateSettings | None" = None,
     watch: "Watch | None" = None,
 ) -> None:
-    """Run one whole debate, and store the record next to existing records."""
     from langgraph.runtime import RunControl
 
     from contend.debates.prepare import PreparedDebate, write_debate
@@ -161,12 +155,10 @@ async def debate_in(
 
 
 async def replay(calls: list[ObservedCall]) -> None:
-    """Make the same calls in sequence with the bare openai client."""
     await replay_steps([[call] for call in calls])
 
 
 async def replay_steps(steps: Sequence[Sequence[ObservedCall]]) -> list[float]:
-    """Make the same calls with the bare client, step by step; return the seconds per step."""
     from openai import AsyncOpenAI
 
     took = []
@@ -179,7 +171,6 @@ async def replay_steps(steps: Sequence[Sequence[ObservedCall]]) -> list[float]:
 
 
 async def replay_by_hand(calls: list[ObservedCall]) -> None:
-    """Make the same calls in sequence with aiohttp, and parse every event."""
     import aiohttp
     import orjson
 
@@ -195,7 +186,6 @@ async def replay_by_hand(calls: list[ObservedCall]) -> None:
 
 
 def in_steps(calls: list[ObservedCall], sizes: Sequence[int]) -> list[list[ObservedCall]]:
-    """Group calls into steps; raise an error if the number of calls is wrong."""
     if len(calls) != sum(sizes):
         raise RuntimeError(f"the debate made {len(calls)} calls, not {sum(sizes)}")
     left = iter(calls)
@@ -214,7 +204,6 @@ async def repeat_call(client: Any, call: ObservedCall) -> None:
 
 
 def measured(clock: Callable[[], float], work: Callable[[], Any]) -> float:
-    """Measure the time of a coroutine, including the event loop."""
     began = clock()
     asyncio.run(work())
     return clock() - began

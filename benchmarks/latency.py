@@ -1,5 +1,3 @@
-"""Compares a debate's wall-clock time with the critical path of its model calls."""
-
 from functools import partial
 from statistics import median
 

@@ -34,7 +34,6 @@ _STEPS = [*_STATEMENT * 2, *_STATEMENT * 4, 1, *_STATEMENT * 2, 1, 6, 1]
 
 
 def results() -> list[Result]:
-    """Check that independent calls overlap and that writing the folder costs little."""
     return [_critical_path(), _folder()]
 
 

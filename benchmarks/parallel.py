@@ -34,7 +34,6 @@ _REFINE_STEPS = [_REFINERS, 1, _REFINERS, 1, _REFINERS, 1, 1]
 
 
 def results() -> list[Result]:
-    """Measure parallel rounds, conviction checks and a refine debate."""
     with model_process(*pace(_SECONDS)) as server:
         return [_first_round(server), _checks(server), _refining(server)]
 
@@ -52,7 +51,6 @@ class _Stopwatch:
 
 
 def _first_round(server: ModelProcess) -> Result:
-    """Measure the time from the first to the last event of round 1."""
     ratios, chosen = _Ratios(), _forum(_SEATS, 1, judge_mode="display_only")
     asyncio.run(debate(chosen))  # imports and caches
     server.take_calls()
@@ -66,7 +64,6 @@ def _first_round(server: ModelProcess) -> Result:
 
 
 def _checks(server: ModelProcess) -> Result:
-    """Measure the time from the end of round 2 to the event with the remaining seats."""
     ratios, chosen = _Ratios(), _forum(_SEATS, 3, judge_mode="self_convergence")
     for _ in range(_RUNS):
         watch = _Stopwatch()
@@ -104,7 +101,6 @@ def _slowest(calls: Iterable[ObservedCall]) -> float:
 
 
 def _refining(server: ModelProcess) -> Result:
-    """Compare a refine debate with its critical path, which is the slowest call of every step."""
     ratios, strict = [], []
     chosen = refine_settings(_REFINERS, 2)
     for _ in range(_RUNS):
@@ -125,7 +121,6 @@ def _forum(seats: int, rounds: int, **changes: Any) -> "DebateSettings":
 
 
 def refine_settings(seats: int, rounds: int) -> "DebateSettings":
-    """Return settings for a refine debate that runs the full number of rounds."""
     from contend.graph.settings import RefineSettings
 
     return RefineSettings.model_validate(debaters(seats) | {"max_debate_rounds": rounds})

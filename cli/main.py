@@ -173,7 +173,6 @@ def run(arguments: list[str]) -> int:
 
 
 def _load_keys(arguments: list[str]) -> None:
-    """Load .env and the stored keys, unless the command only prints help or the version."""
     if not arguments or {"-h", "--help", "--version"} & {*arguments}:
         return
     from contend.cli.view.console import print_message  # slow to import

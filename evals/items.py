@@ -72,13 +72,10 @@ _CHECKS: dict[Kind, Callable[[Item], str]] = {
 
 @dataclass
 class LoadedItems:
-    """The items of a file, and a message about each unreadable row."""
-
     items: list[Item] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
     def add(self, where: str, make: Callable[[], Item]) -> None:
-        """Add an item; for an invalid item, add a problem that names the row."""
         try:
             item = make()
         except ValidationError as error:
@@ -107,7 +104,6 @@ def _problems(error: ValidationError) -> list[str]:
 
 
 def read_lines(path: Path, make: Callable[[dict[str, Any], int], Item]) -> LoadedItems:
-    """Read a JSON Lines file; name the malformed lines in problems."""
     loaded = LoadedItems()
     for number, line in enumerate(read_text(path).split("\n"), 1):
         if line.strip():

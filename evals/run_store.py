@@ -22,8 +22,6 @@ RunStatus = Literal["done", "failed", "not_applicable"]
 
 
 class ArmDraft(BaseModel):
-    """An independent answer given at the start of an arm."""
-
     seat: str
     answer: str | None
     right: bool | None
@@ -79,8 +77,6 @@ class StoredCall(BaseModel):
 
 
 class RunStore:
-    """Appends to the files in a run's folder, and reads them when a run continues."""
-
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.options: dict[str, Any] = {}
@@ -103,7 +99,6 @@ class RunStore:
             lock.release()
 
     def open(self, options: Mapping[str, Any]) -> None:
-        """Start a run, or continue a run with the same options."""
         if (self.folder / _RUN).exists():
             self.read()
             # Runs of older releases lack some options; an empty value means the same.
@@ -173,7 +168,6 @@ class RunStore:
         self.results[result.item, result.arm] = result
 
     def is_finished(self, item: str, arm: str) -> bool:
-        """Return whether the item is finished; a failed run does not count."""
         found = self.results.get((item, arm))
         return found is not None and found.status != "failed"
 

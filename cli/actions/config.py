@@ -78,7 +78,6 @@ def _prices_line(settings: DebateSettings) -> str:
 
 
 def _chat_line(settings: DebateSettings) -> str:
-    """Return the models of a debate as one line, without asking any provider."""
     seats = settings.build_seats()
     chosen = [seat.model for seat in seats if settings.has_chosen_model(seat)]
     if len(chosen) == len(seats):

@@ -57,7 +57,6 @@ class Finding:
 
 
 def checks(*, verbose: bool) -> list[Finding]:
-    """Return all findings; the model and any problems come first."""
     packages = (each for each in _packages() if verbose or each.level != "ok")
     order = ("problem", "warn", "ok")
     found = sorted([*_checks(), *packages], key=lambda finding: order.index(finding.level))
@@ -129,7 +128,6 @@ def _home() -> Finding:
 
 
 def _database() -> Finding:
-    """Check that the database opens and every debate can be read, without changing anything."""
     path = data_home() / "contend.db"
     fix = f"move {path} away, or restore a backup"
     if is_on_server():

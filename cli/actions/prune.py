@@ -18,7 +18,6 @@ class Selection:
     damaged: bool
 
     def find(self, records: Repository) -> list[str]:
-        """Return the ids of the debates to delete, oldest first."""
         found = records.damaged() if self.damaged else []
         if self.older is not None:
             before = datetime.now(UTC) - parse_age(self.older)

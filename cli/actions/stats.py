@@ -9,7 +9,6 @@ from contend.debates.stats import CountedMean, ProtocolStats, read_all, sum_up
 
 
 def print_stats(*, as_json: bool) -> None:
-    """Print one row per protocol, without creating a database."""
     found: list[ProtocolStats] = []
     if not database.is_empty():
         with database.records() as records:

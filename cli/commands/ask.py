@@ -221,7 +221,7 @@ def resume(  # noqa: PLR0913, PLR0917 - one parameter per option
 
 
 def _paths(option: str, given: list[str] | None) -> list[Path]:
-    """Refuse empty paths, which would stand for the current folder."""
+    """Raise BadInput for empty paths, because they would stand for the current folder."""
     if given and not all(path.strip() for path in given):
         from contend.graph.errors import BadInput  # slow to import
 

@@ -1,5 +1,3 @@
-"""Prints forecasts, with their basis and gaps, and the scoreboard."""
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -56,7 +54,6 @@ def print_forecast_of(debate: StoredDebate, *, to_stderr: bool = False) -> None:
 
 
 def words_of_rounds(debate: StoredDebate) -> dict[int, str]:
-    """Return a sentence about the result of each forecast round, by round number."""
     forecast = debate.state.get("forecast")
     rounds = forecast["debate_log"]["rounds"] if forecast else ()
     return {held["round_number"]: round_words(_round_facts(held)) for held in rounds}
@@ -119,7 +116,6 @@ def _roles(forecast: Mapping[str, Any]) -> list[str]:
 
 
 def _assessments(forecast: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the probabilities of each role as lines, for a terminal too narrow for columns."""
     for row in forecast["probability_distribution"]:
         said = (f"{e['role']} {percent(e['probability'])}" for e in row["role_assessments"])
         yield "Roles", f"{row['outcome_id']}: {', '.join(said) or '-'}"
@@ -241,8 +237,6 @@ _CHART = """\
 
 
 def calibration_svg(bins: Sequence[CalibrationBin]) -> str:
-    """Plot forecasts against outcome frequencies; larger dots stand for more forecasts."""
-
     def at(share: float) -> float:
         return round(40 + 320 * share, 1)
 
