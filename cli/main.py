@@ -180,7 +180,9 @@ def _load_keys(arguments: list[str]) -> None:
 
     notices = load_keys(Path())
     if (names := redirected_by_dotenv()) and not _QUIET & {*arguments}:
-        notices.append(f".env decides where data is sent or stored: {', '.join(names)}.")
+        notices.append(
+            f".env sets variables that control where data is sent or stored: {', '.join(names)}."
+        )
     for notice in notices:
         print_message(f"Note: {notice}", style="warning")
 

@@ -142,7 +142,7 @@ def _usages(call: "RecordedCall") -> "Iterator[tuple[Usage, str]]":
 def with_budget(
     records: "Repository", debate: "StoredDebate", changes: "Mapping[str, Given]"
 ) -> "DebateSettings":
-    """Return the settings with a changed budget; raise BadInput if it is already spent."""
+    """Return the settings with a changed budget; refuse a budget that is already spent."""
     from contend.debates.settings_sources import change_settings
     from contend.models.budget import cap_of, cap_words, check_prices
 

@@ -72,10 +72,13 @@ _CHECKS: dict[Kind, Callable[[Item], str]] = {
 
 @dataclass
 class LoadedItems:
+    """The items of a file, and a message about each unreadable row."""
+
     items: list[Item] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
     def add(self, where: str, make: Callable[[], Item]) -> None:
+        """Add an item; for an invalid item, add a problem that names the row."""
         try:
             item = make()
         except ValidationError as error:

@@ -74,10 +74,10 @@ class JudgeFigures:
     pairs: int
     failed: int
     unreadable: int
-    accuracy: Share  # of judgements
+    accuracy: Share  # of judgments
     both_orders: Share  # of pairs that were right in both orders
     consistent: Share
-    first_chosen: Share  # of decided judgements: half is fair
+    first_chosen: Share  # of decided judgments: half is fair
     undecided: int
     by_kind: dict[str, Share]
 

@@ -41,7 +41,7 @@ class Paired:
     n: int
     only_first: int
     only_second: int
-    p_value: float
+    p_value: float  # of McNemar's exact test
     difference: float
     low: float
     high: float

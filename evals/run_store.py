@@ -99,6 +99,7 @@ class RunStore:
             lock.release()
 
     def open(self, options: Mapping[str, Any]) -> None:
+        """Start a run, or continue a run with the same options."""
         if (self.folder / _RUN).exists():
             self.read()
             # Runs of older releases lack some options; an empty value means the same.

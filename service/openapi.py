@@ -1,3 +1,5 @@
+"""Describes the responses in the OpenAPI document, with examples and headers."""
+
 from typing import Any
 
 from pydantic import BaseModel

@@ -75,7 +75,8 @@ def _estimate_lines(jobs: list[BatchJob]) -> list[str]:
         return []
     found = [estimate(each.question, each.settings, each.plan.seats) for each in new]
     words = estimate_words(estimate_all(found), datetime.now(UTC).date())
-    return [f"Estimate of {counted(len(new), 'new debate')} together: {words}."]
+    total = " in total" if len(new) > 1 else ""
+    return [f"Estimate for {counted(len(new), 'new debate')}{total}: {words}."]
 
 
 class _BatchReporter(TerminalReporter):

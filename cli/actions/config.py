@@ -74,7 +74,9 @@ def _prices_line(settings: DebateSettings) -> str:
     table = price_table()
     oldest = min(price.read for price in table.values() if price.read)
     own = "those set above, otherwise " if settings.prices else ""
-    return f"Prices: {own}the built-in table ({len(table)} models, oldest price {oldest})."
+    return (
+        f"Prices: {own}the built-in table ({len(table)} models; the oldest price is from {oldest})."
+    )
 
 
 def _chat_line(settings: DebateSettings) -> str:

@@ -76,9 +76,9 @@ def check_path(reference: str, *, as_json: bool) -> int:
 
 def _print(replayed: replay.Replayed) -> None:
     screen = stdout()
-    done = f"{counted(replayed.steps, 'step')} on {counted(replayed.calls, 'recorded call')}"
+    done = f"{counted(replayed.steps, 'step')} with {counted(replayed.calls, 'recorded call')}"
     if not replayed.differences:
-        screen.print(f"Replayed {done}: the code takes the same path.", style="success")
+        screen.print(f"Replayed {done}: everything matches the recording.", style="success")
         return
     found = counted(len(replayed.differences), "difference")
     screen.print(f"Replayed {done}: {found}.", style="error")

@@ -49,7 +49,7 @@ def serve_app(host: str, port: int, options: ServiceOptions, *, open_page: bool)
     show_notes()
     start_collecting()
     place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    print_message(f"{notice} Serving http://{place}/, with its API in /openapi.json.")
+    print_message(f"{notice} Serving http://{place}/ (API description: /openapi.json).")
     if not has_token:
         print_message(f"The API for forecasts ({PREFIX}) needs {TOKEN_VARIABLE} to be set.")
     running = uvicorn.Config(

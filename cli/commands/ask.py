@@ -123,7 +123,11 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter per option
     cassette: _Cassette = None,
     follow_up: _Continue = None,
     pause: Annotated[
-        Pause | None, typer.Option(help="When to pause for your comments (default: never).")
+        Pause | None,
+        typer.Option(
+            help="When to pause for your comments: never, after each round, or before the final "
+            "answer (default: never)."
+        ),
     ] = None,
     json: options.Json = False,
     events: _Events = False,

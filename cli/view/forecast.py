@@ -81,7 +81,7 @@ def round_words(meta: Mapping[str, Any]) -> str:
     best = summary["dominant_argument"] if given[-2:-1] != given[-1:] else None  # a tie
     parts = [f"Scores of the {meta['phase']}: {scores or 'none'}."]
     parts += [f"Strongest: the {best}."] if best else []
-    parts += [f"The panel moves {' and '.join(moves)}."] if moves else []
+    parts += [f"The panel is moving {' and '.join(moves)}."] if moves else []
     return " ".join(parts)
 
 
@@ -131,7 +131,7 @@ def _facts(forecast: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield from _pools(report["pools"])
     quality = report["argument_quality"]
     if quality["share"] is not None:
-        goal = f"{quality['share']:.0%} of {quality['of']} above 0.4; the goal is 80%"
+        goal = f"{quality['share']:.0%} of {quality['of']} scored above 0.4 (goal: 80%)"
         yield "Arguments", goal
     references = report["closing_references"]
     if references["share"] is not None:
@@ -181,7 +181,8 @@ def print_scoreboard(screen: Console, board: "Scoreboard") -> None:
         else f"is fitted once {ENOUGH_TO_FIT} forecasts are resolved"
     )
     resolved = counted(board.resolved, "forecast")
-    print_hanging(screen, f"{resolved} resolved. The extremising factor {factor}.")
+    about = "how far pooled probabilities are pushed away from 50%"
+    print_hanging(screen, f"{resolved} resolved. The extremizing factor ({about}) {factor}.")
 
 
 def _score_table(title: str, rows: "Sequence[Row]") -> Table:

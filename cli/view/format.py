@@ -78,8 +78,11 @@ def _prices_note(read: date | None, today: date) -> str:
     if read is None:
         return ""
     if today - read > _OLD_PRICES:
-        return f" (prices of {read}, over {_OLD_PRICES.days} days old: set your own, see `prices`)"
-    return f" (prices of {read})"
+        return (
+            f" (prices from {read}, over {_OLD_PRICES.days} days old; replace them with the "
+            "setting prices)"
+        )
+    return f" (prices from {read})"
 
 
 def _joined(ends: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from io import StringIO
 from typing import TextIO
 
-# Keep colours, and leave short output on the screen.
+# Keep colors, and leave short output on the screen.
 _LESS_OPTIONS = "FRX"
 
 

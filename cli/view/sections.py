@@ -165,7 +165,7 @@ class Sections:
         else:
             # A turn may have just ended before its last word was printed.
             self.break_line(between_words=True)
-        tail = " The text starts again." if again and begun else ""
+        tail = " The turn starts over." if again and begun else ""
         if what == "failed":
             self._failed[seat] = why
         else:

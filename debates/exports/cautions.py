@@ -68,5 +68,5 @@ def _judge_words(seats: Sequence[Data]) -> str:
         return ""
     return (
         f"The judge uses the same model as {wording.listed(sharing)}, "
-        "so treat its judgement with caution."
+        "so treat its judgment with caution."
     )

@@ -10,7 +10,7 @@ POOL_WORDS = {
     "contract": "judge and roles",
     "linear": "linear mean",
     "log_odds": "mean log-odds",
-    "extremised": "extremised",
+    "extremised": "extremized",
 }
 
 

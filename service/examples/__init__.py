@@ -1,3 +1,5 @@
+"""Provides examples for the API's documentation: one request and the result."""
+
 import json
 from functools import cache
 from importlib.resources import files
