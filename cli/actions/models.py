@@ -33,8 +33,7 @@ def pull_embedding(spec: str) -> None:
 def show_download(file: Weights, *, quiet: bool) -> AbstractContextManager[weights.Progress]:
     if not quiet and file.size > 1_000_000:
         megabytes = round(file.size / 1e6)
-        about = f"{megabytes:,} MB, {file.licence}"
-        print_message(f"Downloading {file.name} ({about}); this happens only once ...")
+        print_message(f"Downloading {file.name} ({megabytes:,} MB, {file.licence}), once ...")
     return progress(file.name, *_DOWNLOAD, quiet=quiet)
 
 
