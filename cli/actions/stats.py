@@ -58,11 +58,11 @@ def _vote_parts(found: list[ProtocolStats]) -> list[Part]:
         )
         for each in voted
     ]
-    head = (*head, "mean score, changed (n)")
+    headings = (*head, "mean score, changed (n)")
     about = (
         "How often the final answer matched the majority of the first answers, with mean scores:"
     )
-    return [Title("First answers", 2), Words(about), Rows(head, rows)]
+    return [Title("First answers", 2), Words(about), Rows(headings, rows)]
 
 
 def _gate_parts(found: list[ProtocolStats]) -> list[Part]:
