@@ -12,10 +12,10 @@ from benchmarks import (
     cpu,
     crowd,
     forecast,
-    latency,
     long_page,
     moderated,
     parallel,
+    paths,
     prefixes,
     retrieval,
     startup,
@@ -25,7 +25,7 @@ from benchmarks import (
 from benchmarks.harness import REPOSITORY, Result
 
 ALL: dict[str, Callable[[], list[Result]]] = {
-    "latency": latency.results,
+    "paths": paths.results,
     "parallel": parallel.results,
     "prefixes": prefixes.results,
     "cpu": cpu.results,

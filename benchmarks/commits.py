@@ -23,9 +23,9 @@ _MARK = re.compile(rb"mark-[0-9a-f]{12}")
 def results() -> list[Result]:
     protocols: dict[str, Callable[[], Any]] = {
         "adversarial": debate,
-        "forum": partial(debate, parallel._forum(5, 2, judge_mode="self_convergence")),
+        "forum": partial(debate, parallel.forum_settings(5, 2, judge_mode="self_convergence")),
         "refine": partial(debate, parallel.refine_settings(5, 2)),
-        "moderated": partial(debate, moderated._settings()),
+        "moderated": partial(debate, moderated.moderated_settings()),
         "forecast": forecast._forecast,
     }
     found = []

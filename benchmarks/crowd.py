@@ -15,11 +15,16 @@ from benchmarks.harness import (
     ObservedCall,
     Result,
     debate_in,
+    environment,
     in_steps,
     model_process,
+    repeat_by_hand,
     repeat_call,
+    service_key,
 )
 from benchmarks.parallel import refine_settings
+from deploy.postgres import PostgresServer
+from deploy.workers import Missing
 
 LIMIT = 0.35
 MEMORY_LIMIT = 250.0
@@ -32,21 +37,28 @@ _POLL_SECONDS = 0.01
 
 
 def results() -> list[Result]:
-    return [result for number in _DEBATES for result in _compare(number)]
+    found = [result for number in _DEBATES for result in _compare(number)]
+    try:
+        with PostgresServer() as postgres:
+            return [*found, *_compare(_DEBATES[0], " on PostgreSQL", postgres.create())]
+    except Missing as missing:
+        print(f"Not measured: {missing}", file=sys.stderr)
+        return found
 
 
-def _compare(number: int) -> list[Result]:
-    with model_process(*_CALL) as server:
-        ours, bare = (_measured(server, who, number) for who in ("ours", "bare"))
-    what = f"{number} refine debates of {sum(_STEPS)} calls at once"
+def _compare(number: int, on: str = "", database_url: str = "") -> list[Result]:
+    with model_process(*_CALL) as server, environment(DATABASE_URL=database_url):
+        ours, bare, by_hand = (_measured(server, who, number) for who in _WAYS)
+    what = f"{number} refine debates of {sum(_STEPS)} calls at once{on}"
     fairness = f"the first ended after {ours['first']:.1f} s, the last after {ours['seconds']:.1f}"
+    clients = f"the bare client {bare['seconds']:.1f} s, aiohttp by hand {by_hand['seconds']:.1f} s"
     return [
         Result(
             f"{what} over the bare client",
             ours["seconds"] / bare["seconds"],
             LIMIT,
             "x",
-            f"the bare client {bare['seconds']:.1f} s; {fairness}",
+            f"{clients}; {fairness}",
         ),
         Result(f"{what}: memory", ours["mb"], MEMORY_LIMIT, "MB", f"bare {bare['mb']:.0f} MB"),
         Result(
@@ -72,9 +84,7 @@ def _measured(server: ModelProcess, who: str, number: int) -> dict[str, float]:
     return found
 
 
-async def _run(who: str, number: int) -> dict[str, float]:
-    if who == "ours":
-        return await _run_debates(number)
+async def _replay_many(number: int) -> dict[str, float]:
     from openai import AsyncOpenAI
 
     steps = in_steps(_calls(), _STEPS)
@@ -83,7 +93,23 @@ async def _run(who: str, number: int) -> dict[str, float]:
         return await _timed(lambda: _replay(client, steps), number)
 
 
+async def _replay_many_by_hand(number: int) -> dict[str, float]:
+    import aiohttp
+
+    steps = in_steps(_calls(), _STEPS)
+    pool = aiohttp.TCPConnector(limit=0)
+    async with aiohttp.ClientSession(connector=pool, headers=service_key()) as session:
+
+        async def replay_once() -> None:
+            for step in steps:
+                await asyncio.gather(*(repeat_by_hand(session, call) for call in step))
+
+        await replay_once()
+        return await _timed(replay_once, number)
+
+
 async def _run_debates(number: int) -> dict[str, float]:
+    """Run one debate to warm up, and then all debates; return the times and the memory."""
     from contend.debates.run import open_repository
 
     records, chosen = open_repository(), refine_settings(_MODELS, _ROUNDS)
@@ -138,5 +164,7 @@ async def _replay(client: Any, steps: list[list[ObservedCall]]) -> None:
         await asyncio.gather(*(repeat_call(client, call) for call in step))
 
 
+_WAYS = {"ours": _run_debates, "bare": _replay_many, "by hand": _replay_many_by_hand}
+
 if __name__ == "__main__":
-    print(json.dumps(asyncio.run(_run(sys.argv[1], int(sys.argv[2])))))
+    print(json.dumps(asyncio.run(_WAYS[sys.argv[1]](int(sys.argv[2])))))

@@ -1,3 +1,5 @@
+"""Provides results, the model process, debates and the bare client to all benchmarks."""
+
 import asyncio
 import json
 import math
@@ -6,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +22,7 @@ if TYPE_CHECKING:  # imports must not be measured
 REPOSITORY = Path(__file__).parents[1]
 SEATS = ("proposer", "skeptic", "synthesizer", "judge")
 ROUNDS = 3
+_TOKENS_PER_SECOND = 80
 QUESTION = "Should a four-person team split its monolith into services?"
 
 
@@ -68,6 +71,7 @@ class ModelProcess:
         self.url = self._line()
 
     def take_calls(self) -> list[ObservedCall]:
+        """Return the calls since the previous call of this method."""
         self._pipe_in().write("calls\n")
         self._pipe_in().flush()
         return [ObservedCall(**call) for call in json.loads(self._line())]
@@ -93,6 +97,7 @@ class ModelProcess:
 
 @contextmanager
 def model_process(*options: str) -> Iterator[ModelProcess]:
+    """Run a model process with a separate data folder."""
     process = ModelProcess(*options)
     try:
         with data_home() as home, environment(CONTEND_HOME=str(home), **process.environment()):
@@ -126,6 +131,7 @@ def settings(**changes: Any) -> dict[str, Any]:
 
 
 async def debate(chosen: "DebateSettings | None" = None, watch: "Watch | None" = None) -> None:
+    """Run one whole debate through the runner, with records and SQLite checkpoints."""
     from contend.debates.run import open_repository
 
     records = open_repository()
@@ -140,6 +146,7 @@ async def debate_in(
     chosen: "DebateSettings | None" = None,
     watch: "Watch | None" = None,
 ) -> None:
+    """Run one whole debate, and store the record next to existing records."""
     from langgraph.runtime import RunControl
 
     from contend.debates.prepare import PreparedDebate, write_debate
@@ -155,10 +162,12 @@ async def debate_in(
 
 
 async def replay(calls: list[ObservedCall]) -> None:
+    """Make the same calls in sequence with the bare openai client."""
     await replay_steps([[call] for call in calls])
 
 
 async def replay_steps(steps: Sequence[Sequence[ObservedCall]]) -> list[float]:
+    """Make the same calls with the bare client, step by step; return the seconds per step."""
     from openai import AsyncOpenAI
 
     took = []
@@ -171,21 +180,43 @@ async def replay_steps(steps: Sequence[Sequence[ObservedCall]]) -> list[float]:
 
 
 async def replay_by_hand(calls: list[ObservedCall]) -> None:
+    """Make the same calls in sequence with aiohttp."""
     import aiohttp
+
+    async with aiohttp.ClientSession(headers=service_key()) as session:
+        for call in calls:
+            await repeat_by_hand(session, call)
+
+
+async def repeat_by_hand(session: Any, call: ObservedCall) -> None:
+    """Make a call with aiohttp, and parse every event."""
     import orjson
 
     address = f"{os.environ['OPENAI_BASE_URL']}/chat/completions"
-    key = {"Authorization": f"Bearer {os.environ['OPENAI_API_KEY']}"}
-    async with aiohttp.ClientSession(headers=key) as session:
-        for call in calls:
-            body = {"model": call.model, "messages": call.messages, "stream": True}
-            async with session.post(address, json=body) as answer:
-                async for line in answer.content:
-                    if line.startswith(b"data: {"):
-                        orjson.loads(line[len(b"data: ") :])
+    body = {"model": call.model, "messages": call.messages, "stream": True}
+    async with session.post(address, json=body) as answer:
+        async for line in answer.content:
+            if line.startswith(b"data: {"):
+                orjson.loads(line[len(b"data: ") :])
+
+
+def service_key() -> dict[str, str]:
+    return {"Authorization": f"Bearer {os.environ['OPENAI_API_KEY']}"}
+
+
+def pace(seconds: float) -> list[str]:
+    """Return options that spend half of each call before the first token, like hosted models."""
+    tokens = round(seconds * _TOKENS_PER_SECOND)
+    rest = seconds / 2
+    return ["--tokens", str(tokens), "--delay", str(rest), "--chunk-delay", str(rest / tokens)]
+
+
+def slowest(calls: Iterable[ObservedCall]) -> float:
+    return max(call.ended - call.started for call in calls)
 
 
 def in_steps(calls: list[ObservedCall], sizes: Sequence[int]) -> list[list[ObservedCall]]:
+    """Group calls into steps; raise an error if the number of calls is wrong."""
     if len(calls) != sum(sizes):
         raise RuntimeError(f"the debate made {len(calls)} calls, not {sum(sizes)}")
     left = iter(calls)
@@ -204,6 +235,7 @@ async def repeat_call(client: Any, call: ObservedCall) -> None:
 
 
 def measured(clock: Callable[[], float], work: Callable[[], Any]) -> float:
+    """Measure the time of a coroutine, including the event loop."""
     began = clock()
     asyncio.run(work())
     return clock() - began

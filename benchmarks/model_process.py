@@ -24,8 +24,8 @@ _RATINGS: dict[str, object] = {
 DECISIONS = {"skeptic": _DOUBTS, "judge": _RATINGS}
 # The requested control block shows which decision in a forum is wanted.
 _BY_FORM: dict[str, dict[str, object]] = {
-    '"convinced": "true|false"': {"convinced": False, "reasoning": "Mine holds."},
-    '"decision": "continue|stop"': {"decision": "continue", "reasoning": "Much is open."},
+    '"convinced": <': {"convinced": False, "reasoning": "Mine holds."},
+    '"decision": <': {"decision": "continue", "reasoning": "Much is open."},
 }
 _CLAIMS: dict[str, object] = {"claims": [f"Claim number {n} is so." for n in (1, 2, 3)]}
 

@@ -1,43 +1,29 @@
-"""Compares a moderated debate with its critical path, and measures the cost of its folder."""
+"""Measures what the folder of a moderated debate costs."""
 
 import time
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
 from uuid import uuid4
 
-from benchmarks.harness import (
-    QUESTION,
-    Result,
-    data_home,
-    debate,
-    in_steps,
-    model_process,
-    replay_steps,
-    wall,
-)
-from benchmarks.latency import pace
+from benchmarks.harness import QUESTION, Result, data_home
 from contend.graph.settings.moderated import ADVOCATE
 
-LIMIT = 1.05
 FOLDER_LIMIT_MS = 5.0
-_SECONDS_A_CALL = 1.0
-_RUNS = 3
 _TURNS, _WORDS = 80, 250
 # A statement: requested, made, its claims listed, then all three checked at once.
 _STATEMENT = [1, 1, 1, 3]
 # Two openings, four statements in the round and its summary, two closings and the end; then three
-# stages are scored in both orders, all at once, and the debate is summarized.
-_STEPS = [*_STATEMENT * 2, *_STATEMENT * 4, 1, *_STATEMENT * 2, 1, 6, 1]
+# stages are scored in both orders, all at once, and the debate is summarised.
+STEPS = [*_STATEMENT * 2, *_STATEMENT * 4, 1, *_STATEMENT * 2, 1, 6, 1]
 
 
 def results() -> list[Result]:
-    return [_critical_path(), _folder()]
+    return [_folder()]
 
 
-def _settings() -> Any:
+def moderated_settings() -> Any:
     from contend.graph.settings import ModeratedSettings
 
     roles = ("advocate", "moderator", "fact_checker", "judge")
@@ -48,30 +34,13 @@ def _settings() -> Any:
     return ModeratedSettings.model_validate({"positions": sides, **models, **more, **calm})
 
 
-def _critical_path() -> Result:
-    ratios: list[float] = []
-    with model_process(*pace(_SECONDS_A_CALL)) as server:
-        chosen = _settings()
-        wall(partial(debate, chosen))  # imports and caches
-        server.take_calls()
-        for _ in range(_RUNS):
-            took = wall(partial(debate, chosen))
-            steps = in_steps(server.take_calls(), _STEPS)
-            ratios.append(took / wall(partial(replay_steps, steps)))
-            server.take_calls()
-    calls, at_once = sum(map(len, steps)), max(map(len, steps))
-    note = f"{calls} calls in {len(steps)} steps, up to {at_once} at once"
-    what = f"moderated: wall-clock over its critical path, calls of {_SECONDS_A_CALL:g} s"
-    return Result(what, median(ratios), LIMIT, "x", note)
-
-
 def _folder() -> Result:
     from contend.debates.exports.folder import Folder, FolderState
     from contend.graph.protocols.base import strategy_for
 
     with data_home() as home:
         stored, state = _long_debate()
-        plan: Any = strategy_for(_settings()).folder_plan
+        plan: Any = strategy_for(moderated_settings()).folder_plan
         turns, spent = state["turns"], []
         nothing_yet = FolderState("running", None, state | {"turns": []})
         folder = Folder(stored, plan).begin(nothing_yet)  # imports and caches
@@ -96,7 +65,7 @@ def _long_debate() -> tuple[Any, Any]:
     from contend.debates.record import StoredDebate
     from contend.graph.state import Turn
 
-    settings, now = _settings(), datetime.now(UTC)
+    settings, now = moderated_settings(), datetime.now(UTC)
     text = " ".join(f"word{n}" for n in range(_WORDS))
     sides = [seat for seat in settings.build_seats() if seat.role == ADVOCATE]
     turns = [

@@ -2,8 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -12,30 +11,26 @@ from benchmarks.harness import (
     ObservedCall,
     Result,
     debate,
-    in_steps,
     model_process,
+    pace,
     replay_steps,
-    wall,
+    slowest,
 )
-from benchmarks.latency import pace
 
 if TYPE_CHECKING:
     from contend.debates.events import Event
     from contend.graph.settings import DebateSettings
 
 ROUND_LIMIT = 1.1
-DEBATE_LIMIT = 1.05
 _SECONDS = 1.0
 _RUNS, _SHORT_RUNS = 3, 9
 _SEATS = 5
-_REFINERS = 4
-# A refine debate of two rounds: answers, twice feedback and refinements, the merge, the score.
-_REFINE_STEPS = [_REFINERS, 1, _REFINERS, 1, _REFINERS, 1, 1]
 
 
 def results() -> list[Result]:
+    """Measure parallel rounds and conviction checks."""
     with model_process(*pace(_SECONDS)) as server:
-        return [_first_round(server), _checks(server), _refining(server)]
+        return [_first_round(server), _checks(server)]
 
 
 class _Stopwatch:
@@ -51,7 +46,8 @@ class _Stopwatch:
 
 
 def _first_round(server: ModelProcess) -> Result:
-    ratios, chosen = _Ratios(), _forum(_SEATS, 1, judge_mode="display_only")
+    """Measure the time from the first to the last event of round 1."""
+    ratios, chosen = _Ratios(), forum_settings(_SEATS, 1, judge_mode="display_only")
     asyncio.run(debate(chosen))  # imports and caches
     server.take_calls()
     for _ in range(_SHORT_RUNS):
@@ -64,7 +60,8 @@ def _first_round(server: ModelProcess) -> Result:
 
 
 def _checks(server: ModelProcess) -> Result:
-    ratios, chosen = _Ratios(), _forum(_SEATS, 3, judge_mode="self_convergence")
+    """Measure the time from the end of round 2 to the event with the remaining seats."""
+    ratios, chosen = _Ratios(), forum_settings(_SEATS, 3, judge_mode="self_convergence")
     for _ in range(_RUNS):
         watch = _Stopwatch()
         asyncio.run(debate(chosen, watch))
@@ -89,38 +86,21 @@ class _Ratios:
     def add(self, took: float, calls: Sequence[ObservedCall]) -> None:
         (yardstick,) = asyncio.run(replay_steps([calls]))
         self._bare.append(took / yardstick)
-        self._strict.append(took / _slowest(calls))
+        self._strict.append(took / slowest(calls))
 
     def result(self, what: str) -> Result:
         note = f"calls of {_SECONDS:g} s; {median(self._strict):.2f} over the server's own time"
         return Result(what, median(self._bare), ROUND_LIMIT, "x", note)
 
 
-def _slowest(calls: Iterable[ObservedCall]) -> float:
-    return max(call.ended - call.started for call in calls)
-
-
-def _refining(server: ModelProcess) -> Result:
-    ratios, strict = [], []
-    chosen = refine_settings(_REFINERS, 2)
-    for _ in range(_RUNS):
-        took = wall(partial(debate, chosen))
-        steps = in_steps(server.take_calls(), _REFINE_STEPS)
-        ratios.append(took / wall(partial(replay_steps, steps)))
-        strict.append(took / sum(_slowest(step) for step in steps))
-        server.take_calls()
-    what = f"refine with {_REFINERS} models and 2 rounds over its critical path"
-    note = f"{len(_REFINE_STEPS)} steps; {median(strict):.2f} over the server's own time"
-    return Result(what, median(ratios), DEBATE_LIMIT, "x", note)
-
-
-def _forum(seats: int, rounds: int, **changes: Any) -> "DebateSettings":
+def forum_settings(seats: int, rounds: int, **changes: Any) -> "DebateSettings":
     from contend.graph.settings import ForumSettings
 
     return ForumSettings.model_validate(debaters(seats) | {"max_rounds": rounds} | changes)
 
 
 def refine_settings(seats: int, rounds: int) -> "DebateSettings":
+    """Return settings for a refine debate that runs the full number of rounds."""
     from contend.graph.settings import RefineSettings
 
     return RefineSettings.model_validate(debaters(seats) | {"max_debate_rounds": rounds})

@@ -11,8 +11,16 @@ from typing import TYPE_CHECKING
 from unittest.mock import patch
 
 from benchmarks.checkpoints import register_speaker
-from benchmarks.harness import QUESTION, Result, data_home, debate, environment, model_process, wall
-from benchmarks.latency import pace
+from benchmarks.harness import (
+    QUESTION,
+    Result,
+    data_home,
+    debate,
+    environment,
+    model_process,
+    pace,
+    wall,
+)
 
 if TYPE_CHECKING:  # imports must not be measured
     from contend.debates.record import StoredDebate

@@ -5,10 +5,13 @@ from difflib import SequenceMatcher
 from typing import Any, Literal
 
 from contend.debates.exports import wording
+from contend.models.replies.short_answer import brief_answer
+from contend.models.text import shorten
 
 Record = Mapping[str, Any]
 Words = tuple[Literal["both", "first", "second"], str]
 
+_MOST_CHARACTERS = 200
 _WORD = re.compile(r"\S+\s*")
 
 
@@ -74,8 +77,11 @@ def _facts(first: Record, second: Record) -> Iterator[tuple[str, tuple[str, str]
     for name in dict.fromkeys([*first["models"], *second["models"]]):
         yield f"Model of {name}", _pair(each["models"].get(name, "-") for each in both)
     for name in dict.fromkeys([*first["settings"], *second["settings"]]):
-        if not name.endswith(("_model", "seats")):
+        if not name.endswith(("_model", "seats", "positions")):
             yield f"Setting {name}", _pair(str(each["settings"].get(name, "-")) for each in both)
+    positions = [_positions(each) for each in both]
+    for name in dict.fromkeys(name for each in positions for name in each):
+        yield f"Position of {name}", _pair(each.get(name, "-") for each in positions)
     yield "Rounds", _pair(str(each["total_rounds"]) for each in both)
     yield "Stopped", _pair(wording.why_it_stopped(each) for each in both)
     yield "Open objections", _pair(_open_points(each) for each in both)
@@ -94,6 +100,33 @@ def _pair(values: Iterator[str]) -> tuple[str, str]:
 def _open_points(record: Record) -> str:
     points = wording.point_groups(record["points"])["open"]
     return "; ".join(f"{point['id']} {point['text']}" for point in points) or "none"
+
+
+def _positions(record: Record) -> dict[str, str]:
+    """Return what each seat argues for, by name: as assigned, or as it said last."""
+    names = {seat["id"]: seat["name"] for seat in record["seats"]}
+    assigned = {seat["name"]: seat["position"] for seat in record["seats"] if seat["position"]}
+    if "active" not in record:  # only seats that may concede have positions of their own
+        return assigned
+    last = {turn["seat"]: turn["text"] for turn in record["turns"] if turn["phase"] == "propose"}
+    gone = {each["seat"]: each for each in record["eliminations"]}
+    said = {
+        names.get(seat, seat): _position(text) + _concession(gone.get(seat), names)
+        for seat, text in last.items()
+        if text
+    }
+    return said | assigned
+
+
+def _position(text: str) -> str:
+    return brief_answer(text) or shorten(text, _MOST_CHARACTERS)
+
+
+def _concession(elimination: Record | None, names: Mapping[str, str]) -> str:
+    if elimination is None:
+        return ""
+    whom = elimination["convinced_by"]
+    return f" (conceded to {names.get(whom, whom)}, round {elimination['round']})"
 
 
 def _probabilities(record: Record) -> str:

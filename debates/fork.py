@@ -16,7 +16,6 @@ from contend.debates.prepare import Reporter, check_seats
 from contend.debates.record import REUSED_TURNS, StoredDebate, dump_state
 from contend.debates.replay import restore_step, run_step
 from contend.debates.repository import Repository
-from contend.debates.settings_sources import settings_from
 from contend.debates.stored_events import EventSource, StoredEvent, encode
 from contend.graph.errors import BadInput, NotRecorded
 from contend.graph.events import NodeEvent, turn_event
@@ -235,9 +234,10 @@ async def run_again(
         raise BadInput(f"Debate {parent.id[:8]} has no recording that could be reused.")
     if await asyncio.to_thread(records.origin, parent.id):
         raise BadInput(f"Debate {parent.id[:8]} is a fork; run its parent again instead.")
+    settings = parent.settings_to_run()
     async with opened_graph(parent) as graph:
         step = find_step(await read_history(graph, parent.id), point)
-    state, settings = step.state, parent.as_settings()
+    state = step.state
     await check_seats(state, settings, reporter or Reporter(), fetch=True)
     spoken = [turn.id for turn in state.get("turns", []) if turn.phase != "remark"]
     about = settings.model_dump(mode="json") | {REUSED_TURNS: spoken}
@@ -279,10 +279,7 @@ def _places(steps: Sequence[HistoryStep]) -> str:
 
 
 def changed_settings(parent: StoredDebate, changes: Mapping[str, Any]) -> DebateSettings:
-    stored = parent.as_settings()
-    if not changes:
-        return stored
-    return settings_from(parent.protocol, {**stored.model_dump(mode="json"), **changes}, "--set")
+    return parent.settings_to_run(changes)
 
 
 async def _seats(

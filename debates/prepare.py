@@ -137,9 +137,10 @@ async def prepare_resume(
 ) -> None:
     if debate.is_from_cassette or debate.server:
         return
+    settings = settings or debate.settings_to_run()
     state = debate.as_state()
     await asyncio.to_thread(check_stored_files, state.get("documents", []), state.get("images", []))
-    await check_seats(state, settings or debate.as_settings(), reporter or Reporter(), fetch=True)
+    await check_seats(state, settings, reporter or Reporter(), fetch=True)
 
 
 def write_debate(

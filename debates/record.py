@@ -1,3 +1,4 @@
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, cast
 
@@ -8,7 +9,7 @@ from contend.debates.outputs import find_folder
 from contend.graph.errors import OUT_OF_BUDGET
 from contend.graph.protocols.base import strategy_for
 from contend.graph.record import DebateRecord, Status
-from contend.graph.settings import SETTINGS, DebateSettings
+from contend.graph.settings import SETTINGS, DebateSettings, read_stored
 from contend.graph.settings.forecast import request_of
 from contend.graph.state import DebateState, Turn
 from contend.nodes.record import read_record
@@ -61,10 +62,14 @@ class StoredDebate(BaseModel):
         return self.model_copy(update=changed)
 
     def as_settings(self) -> DebateSettings:
-        """Return the settings, ignoring settings that this release does not know."""
-        model = SETTINGS[self.protocol]
-        known = {name: self.settings[name] for name in model.model_fields if name in self.settings}
-        return model.model_validate(known)
+        """Return the settings for reading; this release might refuse to run with them."""
+        return read_stored(SETTINGS[self.protocol], self.settings)
+
+    def settings_to_run(self, changes: Mapping[str, Any] | None = None) -> DebateSettings:
+        """Return the settings with changes; raise BadInput if this release cannot use them."""
+        from contend.debates.settings_sources import stored_settings_from
+
+        return stored_settings_from(self.protocol, self.settings, changes or {})
 
     @property
     def ran_on(self) -> str | None:
@@ -111,7 +116,9 @@ class StoredDebate(BaseModel):
     def forecast_fate(self) -> dict[str, str | None]:
         if "request" not in self.state:
             return {}
-        context = request_of(cast("DebateState", self.state)).prediction_context
+        # Without its settings, whose limits may be tighter than when the forecast was made.
+        asked = {key: part for key, part in self.state["request"].items() if key != "config"}
+        context = request_of({"request": asked}).prediction_context
         due = context.data_summary.timeframe.end
         return {"due": due.isoformat() if due else None, "resolution": self.resolution}
 

@@ -115,6 +115,7 @@ async def replay_strictly(records: Repository, debate: StoredDebate) -> Replayed
             f"Debate {debate.id[:8]} has no recording: an earlier release or another program ran "
             "it. Without --strict, its events can be replayed."
         )
+    debate.settings_to_run()  # raises if a limit was tightened since
     async with opened_graph(debate) as graph:
         origin = await asyncio.to_thread(records.origin, debate.id)
         steps = await read_history(graph, debate.id, origin)

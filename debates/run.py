@@ -128,7 +128,7 @@ class _Run:
         self.records, self.lease, self.debate, self.graph = records, lease, debate, graph
         self.watch, self.control = watch, control
         self.announcer = Announcer(debate.id, self._send, debate.last_seq)
-        self.settings = debate.as_settings()
+        self.settings = debate.settings_to_run()
         self.recording = Recording(keep=self._record)
         self.state: DebateState = debate.as_state()
         self.config: Any = {

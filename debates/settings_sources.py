@@ -33,6 +33,7 @@ CONFIG_NAME = "config.yaml"
 NOT_SETTINGS = frozenset({"CONTEND_HOME", "CONTEND_DEBUG", "CONTEND_SERVICE_TOKEN"})
 
 _DEFAULT = "default"
+_STORED = "stored with the debate"
 _EXPECTED = {
     "int_parsing": "a whole number",
     "int_type": "a whole number",
@@ -130,10 +131,19 @@ def settings_of_preset(preset: Preset) -> dict[str, Any]:
     return chosen.model_dump(mode="json", exclude_unset=True)
 
 
-def change_settings(settings: DebateSettings, changes: Mapping[str, Given]) -> DebateSettings:
-    schema = type(settings)
-    stored = {name: Given(value, "stored") for name, value in settings.model_dump().items()}
-    return _validated(schema, stored | _from_flags(schema, changes))
+def stored_settings_from(
+    protocol: str, stored: Mapping[str, Any], changes: Mapping[str, Any]
+) -> DebateSettings:
+    """Return a debate's settings with changes, without settings that this release lacks."""
+    schema = _schema(protocol)
+    known = {name: Given(stored[name], _STORED) for name in schema.model_fields if name in stored}
+    given = known | {
+        _known(schema, name, "--set"): Given(each, "--set")
+        for name, each in changes.items()
+        if not isinstance(each, Given)
+    }
+    typed = {name: each for name, each in changes.items() if isinstance(each, Given)}
+    return _validated(schema, given | _from_flags(schema, typed))
 
 
 def parse_assignments(pairs: Iterable[str]) -> dict[str, str]:
@@ -308,18 +318,25 @@ def _describe_problem(
 ) -> str:
     reason = str(problem.get("ctx", {}).get("error", problem["msg"]))
     if not problem["loc"]:
-        return f"{reason}."
+        are_stored = bool(given) and all(each.source == _STORED for each in given.values())
+        return f"{reason}.{' A fork can change it: --set NAME=VALUE.' if are_stored else ''}"
     name = str(problem["loc"][0])
     source = given[name].source if name in given else _DEFAULT
+    remedy = f" A fork can change it: --set {name}=VALUE." if source == _STORED else ""
+    return f"{_describe_value(schema, problem, reason, name)} ({source}).{remedy}"
+
+
+def _describe_value(
+    schema: type[DebateSettings], problem: ErrorDetails, reason: str, name: str
+) -> str:
     if name in _SEAT_MODELS:
-        return f"{_describe_seat_problem(name, problem, reason)} ({source})."
+        return _describe_seat_problem(name, problem, reason)
     wanted = _limits(schema, name, problem) or _EXPECTED.get(problem["type"])
     if problem["type"] == "literal_error":
         wanted = f"one of {problem.get('ctx', {}).get('expected', '')}".replace("'", "")
     if wanted is None:
-        said = reason if reason.startswith(name) else f"{name}: {reason}"
-        return f"{said} ({source})."
-    return f"{name} must be {wanted}, not {_shown(problem['input'])} ({source})."
+        return reason if reason.startswith(name) else f"{name}: {reason}"
+    return f"{name} must be {wanted}, not {_shown(problem['input'])}"
 
 
 def _describe_seat_problem(name: str, problem: ErrorDetails, reason: str) -> str:

@@ -143,10 +143,9 @@ def with_budget(
     records: "Repository", debate: "StoredDebate", changes: "Mapping[str, Given]"
 ) -> "DebateSettings":
     """Return the settings with a changed budget; refuse a budget that is already spent."""
-    from contend.debates.settings_sources import change_settings
     from contend.models.budget import cap_of, cap_words, check_prices
 
-    settings = change_settings(debate.as_settings(), changes)
+    settings = debate.settings_to_run(changes)
     state = debate.as_state()
     check_prices(state["seats"], settings)
     cap, spent = cap_of(settings), spent_by(records, debate.id, settings, state)

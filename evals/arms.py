@@ -19,7 +19,7 @@ from contend.graph.forecast_contract.result import DebateResult
 from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import SETTINGS, DebateSettings
 from contend.graph.state import DebateState
-from contend.graph.values import Seat
+from contend.graph.values import NO_USAGE, Seat, Usage
 from contend.models.answers import Reply
 from contend.models.calls import ask_model
 from contend.models.replies.short_answer import answer_key, most_frequent
@@ -56,7 +56,7 @@ class ArmContext:
     plans: dict[str, Plan]
     samples: int = 5
     budget: int | None = None
-    spent: Callable[[], int | None] = lambda: 0
+    spent: Callable[[], Usage] = lambda: NO_USAGE
 
     @property
     def panel(self) -> list[Seat]:
@@ -71,7 +71,7 @@ class ArmContext:
         """Return whether more calls are planned or, with a budget, affordable."""
         if self.budget is None:
             return done < planned
-        used = self.spent()
+        used = _tokens(self.spent())
         if used is None or done >= _MOST_SAMPLES:
             return False
         each = used / done if done else 0
@@ -128,11 +128,11 @@ async def _panel_vote(item: Item, context: ArmContext) -> ArmOutcome:
     replies: list[tuple[str, str]] = []
     tokens = 0
     while context.may_go_on(len(replies), len(context.panel), tokens):
-        round_number, tokens = len(replies) // len(context.panel) + 1, 0
+        round_number, before = len(replies) // len(context.panel) + 1, context.spent()
         for seat in context.panel:
             reply = await _ask(seat, _opening(item), context, f"{seat.id}.{round_number}")
             replies.append((seat.id, reply.text))
-            tokens += _tokens(reply)
+        tokens = _tokens_since(before, context)
     return _voted(replies, item)
 
 
@@ -141,15 +141,15 @@ async def _self_refine(item: Item, context: ArmContext) -> ArmOutcome:
     first = await _ask(seat, opening, context, "draft")
     text, rounds = first.text, 0
     # A round's prompts repeat the opening twice, the last answer twice and the notes once.
-    used = first.usage
+    used = context.spent()
     tokens = 2 * (used.input_tokens or 0) + 5 * (used.output_tokens or 0)
     while context.may_go_on(rounds + 1, 2, tokens):
-        rounds += 1
+        rounds, before = rounds + 1, context.spent()
         asked = [*opening, AIMessage(text), HumanMessage(_FEEDBACK)]
         notes = await _ask(seat, asked, context, f"feedback.{rounds}")
         asked = [*asked, AIMessage(notes.text), HumanMessage(_REVISE)]
         revised = await _ask(seat, asked, context, f"revision.{rounds}")
-        text, tokens = revised.text, _tokens(notes) + _tokens(revised)
+        text, tokens = revised.text, _tokens_since(before, context)
     draft = _draft(seat.id, first.text, item)
     vote = grade(first.text, item)
     return ArmOutcome(text, grade(text, item), [draft], vote)
@@ -173,8 +173,15 @@ async def _ask(seat: Seat, messages: list[BaseMessage], context: ArmContext, nam
     return answered.result
 
 
-def _tokens(reply: Reply) -> int:
-    return (reply.usage.input_tokens or 0) + (reply.usage.output_tokens or 0)
+def _tokens(usage: Usage) -> int | None:
+    if usage.input_tokens is None or usage.output_tokens is None:
+        return None
+    return usage.input_tokens + usage.output_tokens
+
+
+def _tokens_since(before: Usage, context: ArmContext) -> int:
+    # Not from the replies: calls that a stopped run has stored are repeated without usage.
+    return (_tokens(context.spent()) or 0) - (_tokens(before) or 0)
 
 
 def _voted(replies: Sequence[tuple[str, str]], item: Item) -> ArmOutcome:

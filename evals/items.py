@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from string import ascii_uppercase
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -18,6 +18,7 @@ Kind = Literal["choice", "number", "yes_no", "text", "forecast", "open"]
 DATASETS = Path(__file__).parent / "datasets"
 OWN_SETS = ("questions", "open")
 _MOST_BYTES = 200_000_000
+Row = TypeVar("Row", bound=BaseModel)
 
 
 class Item(BaseModel):
@@ -47,6 +48,20 @@ class Item(BaseModel):
     def letters(self) -> str:
         return ascii_uppercase[: len(self.options)]
 
+    @property
+    def digest(self) -> str:
+        # Without defaults, so that a field added by a later release changes no digest.
+        written = json.dumps(self.model_dump(mode="json", exclude_defaults=True), sort_keys=True)
+        return hashlib.sha256(written.encode()).hexdigest()[:16]
+
+
+class DataHeader(BaseModel):
+    """The first line of a versioned data set."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    version: int = Field(ge=1)
+
 
 def _check_choice(item: Item) -> str:
     if not 2 <= len(item.options) <= len(ascii_uppercase):
@@ -72,26 +87,36 @@ _CHECKS: dict[Kind, Callable[[Item], str]] = {
 
 @dataclass
 class LoadedItems:
-    """The items of a file, and a message about each unreadable row."""
+    """The items of a file, its version, and a message about each unreadable row."""
 
     items: list[Item] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    version: int | None = None
 
     def add(self, where: str, make: Callable[[], Item]) -> None:
         """Add an item; for an invalid item, add a problem that names the row."""
+        item = self._made(where, make)
+        if item is None:
+            return
+        if item.id in self._ids:
+            self.problems.append(f"{where}: a second item with the id '{item.id}'")
+            return
+        self._ids.add(item.id)
+        self.items.append(item)
+
+    def set_version(self, where: str, row: dict[str, Any]) -> None:
+        header = self._made(where, lambda: DataHeader.model_validate(row))
+        self.version = header.version if header else None
+
+    def _made(self, where: str, make: Callable[[], Row]) -> Row | None:
         try:
-            item = make()
+            return make()
         except ValidationError as error:
             self.problems.append(f"{where}: {'; '.join(_problems(error))}")
         except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
             said = f"{error.args[0]} is missing" if isinstance(error, KeyError) else str(error)
             self.problems.append(f"{where}: {said}")
-        else:
-            if item.id in self._ids:
-                self.problems.append(f"{where}: a second item with the id '{item.id}'")
-                return
-            self._ids.add(item.id)
-            self.items.append(item)
+        return None
 
     def __post_init__(self) -> None:
         self._ids = {item.id for item in self.items}
@@ -125,11 +150,37 @@ def _object(line: str) -> dict[str, Any]:
 
 
 def read_own(name: str) -> LoadedItems:
-    return read_item_file(DATASETS / f"{name}.jsonl")
+    loaded = read_item_file(DATASETS / f"{name}.jsonl")
+    if loaded.version is None:
+        raise BadInput(f"{name}.jsonl has no version in its first line.")
+    return loaded
+
+
+def read_own_lines(name: str) -> list[str]:
+    """Return the lines of a data set of another form, after its header."""
+    header, *lines = read_text(DATASETS / f"{name}.jsonl").split("\n")
+    DataHeader.model_validate_json(header)
+    return [line for line in lines if line]
 
 
 def read_item_file(path: Path) -> LoadedItems:
-    return read_lines(path, lambda row, _number: Item.model_validate(row))
+    """Read our own format, whose first line may be a header with the version."""
+    loaded = LoadedItems()
+    for number, line in enumerate(read_text(path).split("\n"), 1):
+        where = f"{path.name} line {number}"
+        if number == 1 and (row := _header_in(line)) is not None:
+            loaded.set_version(where, row)
+        elif line.strip():
+            loaded.add(where, lambda: Item.model_validate(_object(line)))  # noqa: B023
+    return loaded
+
+
+def _header_in(line: str) -> dict[str, Any] | None:
+    try:
+        row = _object(line)
+    except ValueError:
+        return None  # reported as an item
+    return row if "version" in row and "id" not in row else None
 
 
 def read_text(path: Path) -> str:

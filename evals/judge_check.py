@@ -8,7 +8,7 @@ from typing import Any, Literal
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from contend.evals.items import DATASETS, read_own, read_text
+from contend.evals.items import read_own, read_own_lines
 from contend.evals.measures import Share, share
 from contend.evals.public_sets import read_json_file
 from contend.evals.rubric import judge_seat
@@ -92,8 +92,7 @@ class SelfPreference:
 
 
 def planted_flaws() -> list[JudgePair]:
-    lines = read_text(DATASETS / "judge_pairs.jsonl").split("\n")
-    return [JudgePair.model_validate_json(line) for line in lines if line]
+    return [JudgePair.model_validate_json(line) for line in read_own_lines("judge_pairs")]
 
 
 def read_llmbar(path: Path) -> list[JudgePair]:

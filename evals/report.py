@@ -10,6 +10,7 @@ from contend.debates.exports.safe_html import to_html
 from contend.debates.exports.wording import dollars
 from contend.evals import plots
 from contend.evals.arms import GATED, GATED_PROTOCOL
+from contend.evals.chosen_items import NO_ITEMS, ChosenItems
 from contend.evals.measures import (
     ENOUGH_ITEMS,
     SIGNIFICANT,
@@ -63,12 +64,15 @@ class EvalReport:
 
 
 def build_report(
-    options: Mapping[str, Any], results: Mapping[tuple[str, str], EvalResult]
+    options: Mapping[str, Any],
+    results: Mapping[tuple[str, str], EvalResult],
+    items: ChosenItems = NO_ITEMS,
 ) -> EvalReport:
     arms, compared = summarise(results.values()), compare_arms(results)
-    items = len({item for item, _ in results})
+    count = len({item for item, _ in results})
+    shown = items.only(item for item, _ in results)
     sections = [
-        _Section("What was run", [Words(_about(options, items))]),
+        _Section("What was run", [Words(_about(options, count, shown))]),
         _Section("What it shows", [Words(_verdict(arms, compared))]),
         _Section("Accuracy and cost", [_accuracy(arms), *_notes(arms)], plots.accuracy_plot(arms)),
         _Section("Comparisons on the same items", [_comparisons(compared)]),
@@ -83,10 +87,12 @@ def build_report(
     return EvalReport("Eval report", [each for each in sections if each.parts], arms, compared)
 
 
-def _about(options: Mapping[str, Any], items: int) -> str:
+def _about(options: Mapping[str, Any], count: int, items: ChosenItems) -> str:
     model = options.get("model") or "chosen by Contend"
+    data = ", ".join(items.describe_data(str(each)) for each in options["data"])
+    items_hash = f" with the hash {items.digest}" if items.hashes else ""
     lines = [
-        f"- Data: {', '.join(str(each) for each in options['data'])}; {items} items",
+        f"- Data: {data}; {count} items{items_hash}",
         f"- Model: {model}",
         f"- Samples of self_consistency: {options['samples']}; seed {options['seed']}",
     ]

@@ -19,6 +19,7 @@ from contend.evals.arms import (
     arm_of,
     protocols_of,
 )
+from contend.evals.chosen_items import ChosenItems
 from contend.evals.grading import question_text
 from contend.evals.items import Item, choose_items
 from contend.evals.public_sets import read_data
@@ -26,6 +27,7 @@ from contend.evals.rubric import judge_seat, score_by_rubric
 from contend.evals.run_store import EvalResult, RunStore
 from contend.graph.errors import BadInput, ModelFailed
 from contend.graph.settings import SETTINGS, data_home
+from contend.graph.values import Usage
 from contend.models.failures import scrub
 from contend.models.providers.registry import check_models, open_models
 from contend.models.recording import Recording, using_recording
@@ -81,6 +83,7 @@ class EvalOptions:
 class DataItem:
     data: str
     item: Item
+    version: int | None = None
 
     @property
     def key(self) -> str:
@@ -106,12 +109,19 @@ def load_items(options: EvalOptions) -> tuple[list[DataItem], list[str]]:
     for given in options.data:
         name, loaded = read_data(given)
         chosen = choose_items(loaded.items, options.limit, options.seed)
-        found += [DataItem(name, item) for item in chosen]
+        found += [DataItem(name, item, loaded.version) for item in chosen]
         problems += loaded.problems
     if not found:
         why = f" {problems[0]}" if problems else ""
         raise BadInput(f"There are no items to run.{why}")
     return found, problems
+
+
+def describe_items(items: Sequence[DataItem]) -> ChosenItems:
+    return ChosenItems(
+        hashes={each.key: each.item.digest for each in items},
+        versions={each.data: each.version for each in items if each.version is not None},
+    )
 
 
 async def plan_arms(
@@ -252,11 +262,10 @@ class EvalRun:
     def _context(self, each: DataItem, arm: str, recording: Recording) -> ArmContext:
         options = self._options
 
-        def spent() -> int | None:
+        def spent() -> Usage:
             # Stored calls of a stopped run count only when they are made again.
             used = self._store.spent(each.key, arm, so_far=recording)
-            counts = used["input_tokens"], used["output_tokens"]
-            return None if None in counts else sum(counts)
+            return Usage(input_tokens=used["input_tokens"], output_tokens=used["output_tokens"])
 
         if options.budget_arm in (None, arm):
             return ArmContext(self._plans, options.samples)

@@ -10,12 +10,14 @@ from typing import Any, Literal, TypeVar
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ValidationError
 
+from contend.evals.chosen_items import NO_ITEMS, ChosenItems, describe_change
 from contend.graph.errors import BadInput
 from contend.graph.values import NO_USAGE, Usage
 from contend.models.files import make_private_folder, read_regular, write_private_file
 from contend.models.recording import CallKey, RecordedCall, Recording
 
-_RUN, _RESULTS, _CALLS, _LOCK = "run.json", "results.jsonl", "calls.jsonl", ".lock"
+_RUN, _ITEMS, _LOCK = "run.json", "items.json", ".lock"
+_RESULTS, _CALLS = "results.jsonl", "calls.jsonl"
 _MOST_BYTES = 2_000_000_000
 Row = TypeVar("Row", bound=BaseModel)
 RunStatus = Literal["done", "failed", "not_applicable"]
@@ -80,6 +82,7 @@ class RunStore:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.options: dict[str, Any] = {}
+        self.items = NO_ITEMS
         self.results: dict[tuple[str, str], EvalResult] = {}
         self._calls: dict[tuple[str, str], list[StoredCall]] = defaultdict(list)
 
@@ -98,24 +101,40 @@ class RunStore:
         finally:
             lock.release()
 
-    def open(self, options: Mapping[str, Any]) -> None:
-        """Start a run, or continue a run with the same options."""
+    def open(self, options: Mapping[str, Any], items: ChosenItems = NO_ITEMS) -> None:
+        """Start a run, or continue a run with the same options; items can be added."""
         if (self.folder / _RUN).exists():
             self.read()
-            # Runs of older releases lack some options; an empty value means the same.
-            stored = {name: self.options.get(name) or None for name in options}
-            changed = [name for name in options if (options[name] or None) != stored[name]]
-            if changed:
+            self._refuse_other_options(options)
+            self._refuse_changed_items(items)
+        else:
+            if any(each.name != _LOCK for each in self.folder.iterdir()):
                 raise BadInput(
-                    f"The folder {self.folder} has a run with other options: "
-                    f"{', '.join(changed)}. Choose another folder with --out."
+                    f"The folder {self.folder} has other files in it. Choose another one."
                 )
-            return
-        if any(each.name != _LOCK for each in self.folder.iterdir()):
-            raise BadInput(f"The folder {self.folder} has other files in it. Choose another one.")
-        self.options = dict(options)
-        text = json.dumps(self.options, ensure_ascii=False, indent=1)
-        write_private_file(self.folder / _RUN, text.encode())
+            self.options = dict(options)
+            text = json.dumps(self.options, ensure_ascii=False, indent=1)
+            write_private_file(self.folder / _RUN, text.encode())
+        self.items = self.items.with_added(items)
+        write_private_file(self.folder / _ITEMS, self.items.model_dump_json(indent=1).encode())
+
+    def _refuse_other_options(self, options: Mapping[str, Any]) -> None:
+        # Runs of older releases lack some options; an empty value means the same.
+        stored = {name: self.options.get(name) or None for name in options}
+        changed = [name for name in options if (options[name] or None) != stored[name]]
+        if changed:
+            raise BadInput(
+                f"The folder {self.folder} has a run with other options: "
+                f"{', '.join(changed)}. Choose another folder with --out."
+            )
+
+    def _refuse_changed_items(self, items: ChosenItems) -> None:
+        if changed := self.items.changed_in(items):
+            raise BadInput(
+                f"{len(changed)} of the items have changed since the run in {self.folder} was "
+                f"started: {describe_change(changed, self.items, items)}. Start a new run in "
+                "another folder with --out."
+            )
 
     def read(self) -> None:
         if not (self.folder / _RUN).is_file():
@@ -124,10 +143,20 @@ class RunStore:
             self.options = json.loads(read_regular(self.folder / _RUN, _MOST_BYTES))
         except ValueError as error:
             raise BadInput(f"{self.folder / _RUN} is damaged.") from error
+        self.items = self._read_items()
         for result in _read_rows(self.folder / _RESULTS, EvalResult):
             self.results[result.item, result.arm] = result
         for stored in _read_rows(self.folder / _CALLS, StoredCall):
             self._calls[stored.item, stored.arm].append(stored)
+
+    def _read_items(self) -> ChosenItems:
+        file = self.folder / _ITEMS
+        if not file.exists():  # a run of an older release
+            return NO_ITEMS
+        try:
+            return ChosenItems.model_validate_json(read_regular(file, _MOST_BYTES))
+        except ValidationError as error:
+            raise BadInput(f"{file} is damaged.") from error
 
     def recording(self, item: str, arm: str) -> Recording:
         """Return a recording that replays finished calls and stores new calls."""

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from contend.evals.items import DATASETS, read_text
+from contend.evals.items import read_own_lines
 from contend.graph.readings import Point
 from contend.models.replies.conviction import claim_from_text, named_seat
 from contend.models.replies.critique_words import assessment_from_text
@@ -45,8 +45,7 @@ class ReadCase:
 
 
 def signal_cases() -> list[SignalCase]:
-    lines = read_text(DATASETS / "signals.jsonl").split("\n")
-    return [SignalCase.model_validate_json(line) for line in lines if line]
+    return [SignalCase.model_validate_json(line) for line in read_own_lines("signals")]
 
 
 def read_signals(cases: Iterable[SignalCase]) -> Sequence[ReadCase]:

@@ -6,8 +6,8 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
+from contend.evals.items import read_own_lines
 from contend.graph.errors import BadInput
 from contend.graph.settings import AdversarialSettings
 from contend.models.embeddings import EMBEDDED_EMBEDDING, Embedder, EmbeddingFailed
@@ -16,7 +16,7 @@ from contend.retrieval.template_search import Ranking, Rule, open_searcher
 
 # Written without looking at the templates. One half is for choosing the threshold and may be used
 # to improve templates and plain requests; the other half is for the result.
-QUESTIONS = Path(__file__).parent / "datasets" / "template_questions.jsonl"
+QUESTIONS = "template_questions"
 _TOP = 3
 LEAST_RECALL, LEAST_NOTHING = 0.85, 0.9
 _RECALL_TO_SPARE, _MARGIN = 0.02, 0.05
@@ -77,7 +77,7 @@ async def search_all(spec: str) -> list[Asked]:
         searcher = await open_searcher(Embedder(spec, settings))
         spread = searcher.embedder.traits.spread
         asked = []
-        for row in map(json.loads, QUESTIONS.read_text("utf-8").splitlines()):
+        for row in map(json.loads, read_own_lines(QUESTIONS)):
             ranking = await searcher.rank(row["question"])
             asked.append(Asked(row["question"], tuple(row["templates"]), ranking, spread))
         return asked

@@ -45,6 +45,9 @@ class Amount:
     def __sub__(self, other: "Amount") -> "Amount":
         return Amount(self.tokens - other.tokens, self.cost - other.cost)
 
+    def at_least(self, other: "Amount") -> "Amount":
+        return Amount(max(self.tokens, other.tokens), max(self.cost, other.cost))
+
     def share_of(self, cap: "Amount") -> float:
         return max(self.tokens / cap.tokens, self.cost / cap.cost)
 
@@ -312,11 +315,13 @@ def _ledger_of(budget: CallBudget, cap: Amount) -> Ledger:
         return opened
     if budget.debate not in _external_ledgers:
         _forget_idle()
-        _external_ledgers[budget.debate] = Ledger(
-            budget.used, warned=budget.used.share_of(cap) >= WARN_AT
-        )
+        _external_ledgers[budget.debate] = Ledger()
     _external_ledgers.move_to_end(budget.debate)
-    return _external_ledgers[budget.debate]
+    ledger = _external_ledgers[budget.debate]
+    # Another worker may have run the steps since this ledger was last used.
+    ledger.spent = ledger.spent.at_least(budget.used)
+    ledger.warned = ledger.warned or budget.used.share_of(cap) >= WARN_AT
+    return ledger
 
 
 def _forget_idle() -> None:

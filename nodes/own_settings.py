@@ -1,6 +1,6 @@
 """Runs a thread's nodes with the settings that the thread was started with."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import wraps
 from typing import Any
 
@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from contend.graph import runners
 from contend.graph.errors import BadInput
 from contend.graph.events import node_event
-from contend.graph.settings import DebateSettings
+from contend.graph.settings import DebateSettings, read_stored
 from contend.graph.state import DebateState
 from contend.graph.values import Seat
 from contend.models.recording import is_recording
@@ -47,23 +47,36 @@ def _missing_settings(state: DebateState, thread: str) -> DebateState:
 
 
 def stored_settings(state: DebateState, model: type[DebateSettings]) -> DebateSettings:
-    """Return a thread's settings, without any that this release does not know."""
-    kept = state["settings"]
-    known = {name: kept[name] for name in model.model_fields if name in kept}
-    return model.model_validate(known)
+    """Return a thread's settings for reading; this release might refuse to run with them."""
+    return read_stored(model, state["settings"])
 
 
 def _settings_in_use(state: DebateState, given: DebateSettings) -> DebateSettings:
     begun = state.get("protocol", given.protocol)
     if begun != given.protocol:
         raise BadInput(f"This thread holds a debate of the protocol {begun}. Run that graph.")
+    kept, known = state["settings"], type(given).model_fields
     stored = stored_settings(state, type(given)).model_dump(mode="json")
+    stored |= {name: kept[name] for name in known if name in kept}
     named = given.model_dump(mode="json", include=given.model_fields_set)
     try:
         return type(given).model_validate({**stored, **named})
     except ValidationError as error:
-        why = error.errors()[0]["msg"].removeprefix("Value error, ")
-        raise BadInput(f"The changed settings do not fit the thread's settings: {why}.") from error
+        if is_recording():  # an edit reruns a step with the settings of its time
+            return read_stored(type(given), {**stored, **named})
+        raise BadInput(_why_refused(error, named)) from error
+
+
+def _why_refused(error: ValidationError, named: Mapping[str, Any]) -> str:
+    first = error.errors()[0]
+    why = first["msg"].removeprefix("Value error, ")
+    if first["loc"] and first["loc"][0] not in named:
+        name = first["loc"][0]
+        return (
+            f"This release cannot use the thread's setting {name} ({first['input']!r:.60}): {why}. "
+            "Give it another value in the context."
+        )
+    return f"The changed settings do not fit the thread's settings: {why}."
 
 
 async def _changed_state(

@@ -16,6 +16,7 @@ from contend.service import catalogue, chat, debates, errors, forks, listing, st
 from contend.service.guards import Guard
 from contend.service.limits import StreamLimit
 from contend.service.mcp_route import McpEndpoint
+from contend.service.openapi import add_examples, share_definitions
 from contend.service.options import ServiceOptions
 from contend.service.page import add_page
 from contend.service.routes import health, router
@@ -98,5 +99,7 @@ def _openapi(made: FastAPI) -> dict[str, Any]:
     schemas = document["components"]["schemas"]
     schemas |= {name: each for name, each in schema.pop("$defs").items() if name not in schemas}
     schemas["DebateRequest"] = schema
+    share_definitions(document)
+    add_examples(document)
     made.openapi_schema = document
     return document

@@ -4,14 +4,14 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import aclosing
-from datetime import date, datetime
+from datetime import datetime
+from functools import partial
 from hashlib import sha256
-from typing import Any, Literal
+from typing import Any
 
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import JSONResponse, Response
 from fastapi.routing import APIRoute
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictStr
 
 from contend.debates.presets import preset_names
 from contend.debates.record import StoredDebate
@@ -19,8 +19,19 @@ from contend.graph.record import DebateRecord
 from contend.graph.settings import SETTINGS
 from contend.service.auth import client_of, require_token_from_network
 from contend.service.bodies import describe_body, parse_body, parse_given, read_json
+from contend.service.chat_forms import (
+    ChatAnswer,
+    ChatMessage,
+    ChatModel,
+    ChatModels,
+    ChatRequest,
+    chat_error,
+    chat_errors,
+    chat_status,
+)
 from contend.service.errors import Refused, error_headers, refusing_outages
 from contend.service.lookup import TheRuns
+from contend.service.openapi import errors
 from contend.service.progress import follow_progress
 from contend.service.run import Run
 from contend.service.runs import Runs
@@ -39,49 +50,6 @@ _NOT_SUPPORTED = (
     *("tools", "functions", "response_format", "logprobs", "audio", "modalities", "stop"),
 )
 _PLAIN: tuple[object, ...] = (None, False, [], ["text"], {"type": "text"})
-
-
-class DebateOptions(BaseModel):
-    """Debate options that OpenAI's chat API lacks."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    settings: dict[str, Any] = Field(default_factory=dict, max_length=100)
-    outcomes: list[StrictStr] = Field(default_factory=list, max_length=20)
-    due: date | None = None
-
-
-class TextPart(BaseModel):
-    type: Literal["text"]
-    text: StrictStr
-
-
-class ChatMessage(BaseModel):
-    role: Literal["system", "developer", "user", "assistant"]
-    content: StrictStr | list[TextPart]
-
-    @property
-    def text(self) -> str:
-        if isinstance(self.content, str):
-            return self.content
-        return "\n\n".join(part.text for part in self.content)
-
-
-class StreamOptions(BaseModel):
-    include_usage: StrictBool = False
-
-
-class ChatRequest(BaseModel):
-    """A request of OpenAI's chat API."""
-
-    model_config = ConfigDict(extra="allow")
-
-    model: StrictStr = Field(max_length=200, description="contend/PROTOCOL or contend/PRESET")
-    messages: list[ChatMessage] = Field(min_length=1, max_length=1000)
-    stream: StrictBool | None = None
-    stream_options: StreamOptions | None = None
-    n: int | None = None
-    contend: DebateOptions = Field(default_factory=DebateOptions)
 
 
 class _ChatRoute(APIRoute):
@@ -107,30 +75,23 @@ router = APIRouter(
 
 
 def _error_response(refused: Refused) -> JSONResponse:
-    code = 400 if refused.code == 422 else refused.code
     headers = dict(error_headers(refused))
     if refused.body.debate_id:
         # OpenAI's clients retry failed requests, which would pay for another whole debate.
         headers[_SHOULD_RETRY] = "false"
-    return JSONResponse(_error(refused), code, headers)
+    return JSONResponse(chat_error(refused), chat_status(refused), headers)
 
 
-def _error(refused: Refused) -> dict[str, Any]:
-    message = " ".join([refused.body.detail, *refused.body.problems])
-    kind = "invalid_request_error" if refused.code < 500 else "server_error"
-    return {"error": {"message": message, "type": kind, "param": None, "code": refused.body.error}}
-
-
-@router.get("/models", summary="Protocols and presets as chat models")
-async def get_chat_models() -> dict[str, Any]:
+@router.get(
+    "/models", summary="Protocols and presets as chat models", responses=chat_errors(401, 503)
+)
+async def get_chat_models() -> ChatModels:
     names = [*SETTINGS, *await asyncio.to_thread(preset_names)]
-    return {
-        "object": "list",
-        "data": [
-            {"id": f"{_OWNER}/{name}", "object": "model", "created": 0, "owned_by": _OWNER}
-            for name in names
-        ],
-    }
+    found = [
+        ChatModel(id=f"{_OWNER}/{name}", object="model", created=0, owned_by=_OWNER)
+        for name in names
+    ]
+    return ChatModels(object="list", data=found)
 
 
 @router.post(
@@ -138,6 +99,15 @@ async def get_chat_models() -> dict[str, Any]:
     summary="Debate the last message, as a chat model",
     response_model=None,
     openapi_extra=describe_body(ChatRequest),
+    responses={
+        **errors(403),  # before it is known to be a chat request
+        **chat_errors(401, 404, 408, 413, 415, 422, 429, 502, 503),
+        200: {
+            "model": ChatAnswer,
+            "description": "The answer; with `stream`, its chunks as events.",
+            "content": {"text/event-stream": {"schema": {"type": "string"}}},
+        },
+    },
 )
 async def post_chat(request: Request, runs: TheRuns) -> Response:
     """Debate the last message; the debate continues if the client disconnects."""
@@ -153,16 +123,34 @@ async def post_chat(request: Request, runs: TheRuns) -> Response:
 
 async def _run_of(request: Request, runs: Runs, asked: ChatRequest, body: bytes) -> Run:
     """Start a debate, or return the run of an earlier request that the client repeats."""
-    recent: dict[tuple[str, str], Run] = request.app.state.recent_chats
+    recent: dict[tuple[str, str], asyncio.Task[Run]] = request.app.state.recent_chats
     key = client_of(request), sha256(body).hexdigest()
     is_again = request.headers.get(_RETRIES, "0") != "0"
-    if is_again and key in recent:
-        return recent[key]
+    started = recent.get(key) if is_again else None
+    if started is None:
+        # The task is kept before it is done: the client may repeat the request meanwhile.
+        started = asyncio.create_task(_start(runs, asked, key[0]))
+        recent.pop(key, None)
+        recent[key] = started
+        started.add_done_callback(partial(_forget_failed, recent, key))
+        if len(recent) > _MOST_RECENT:
+            del recent[next(iter(recent))]
+    return await asyncio.shield(started)
+
+
+async def _start(runs: Runs, asked: ChatRequest, client: str) -> Run:
     start = await asyncio.to_thread(_start_of, asked)
-    run = recent[key] = await start_run(runs, Upload(start), key[0], is_attended=False)
-    if len(recent) > _MOST_RECENT:
-        del recent[next(iter(recent))]
-    return run
+    return await start_run(runs, Upload(start), client, is_attended=False)
+
+
+def _forget_failed(
+    recent: dict[tuple[str, str], asyncio.Task[Run]],
+    key: tuple[str, str],
+    started: asyncio.Task[Run],
+) -> None:
+    has_failed = started.cancelled() or started.exception() is not None
+    if has_failed and recent.get(key) is started:
+        del recent[key]
 
 
 def _refuse_unsupported(asked: ChatRequest) -> None:
@@ -235,7 +223,7 @@ async def _stream(
         with refusing_outages():
             record = (await _ended(runs, run)).as_record()
     except Refused as refused:
-        yield _data(_error(refused))
+        yield _data(chat_error(refused))
     else:
         yield chunk({"content": _answer(record)})
         yield chunk({}, "stop")

@@ -1,7 +1,7 @@
 """Provides the endpoints under /api/v1/debates, for debates of every protocol."""
 
 import asyncio
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, BackgroundTasks, Depends, Header, Query, Request
 from fastapi.responses import JSONResponse, Response
@@ -35,6 +35,11 @@ from contend.service.uploads import Start
 
 _MOST_EVENTS = 2_147_483_647
 _MEDIA = {"json": "application/json", "html": "text/html; charset=utf-8"}
+_DOCUMENTS: dict[str, Any] = {
+    "text/markdown": {"schema": {"type": "string"}},
+    "text/html": {},
+    "application/json": {},
+}
 
 router = APIRouter(
     prefix=DEBATES_PREFIX, tags=["debates"], dependencies=[Depends(require_token_from_network)]
@@ -140,10 +145,14 @@ async def get_history(debate_id: DebateId, runs: TheRuns) -> list[HistoryEntry]:
     "/{debate_id}/events",
     summary="Stream the events of a debate",
     response_model=None,
+    response_class=Response,
     responses={
         **FIND_ERRORS,
         **errors(429),
-        200: {"content": {"text/event-stream": {}}, "description": "Events."},
+        200: {
+            "content": {"text/event-stream": {"schema": {"type": "string"}}},
+            "description": "Events.",
+        },
         204: {"description": "The debate is done, and its last event was seen."},
     },
 )
@@ -151,14 +160,21 @@ async def get_events(
     debate_id: DebateId,
     runs: TheRuns,
     after: Annotated[
-        int, Query(ge=0, le=_MOST_EVENTS, description="Skip events up to this number.")
+        int,
+        Query(ge=0, le=_MOST_EVENTS, description="Skip events up to this number.", examples=[12]),
     ] = 0,
-    html: Annotated[bool, Query(description="Also send the text as HTML.")] = False,
+    html: Annotated[
+        bool, Query(description="Also send the text as HTML.", examples=[True])
+    ] = False,
     chunks: Annotated[
-        Literal["all", "open"], Query(description="`open` leaves out the chunks of finished turns.")
+        Literal["all", "open"],
+        Query(description="`open` leaves out the chunks of finished turns.", examples=["open"]),
     ] = "all",
-    follow: Annotated[bool, Query(description="Wait for new events.")] = True,
-    last_event_id: Annotated[str | None, Header(max_length=20)] = None,
+    follow: Annotated[bool, Query(description="Wait for new events.", examples=[False])] = True,
+    last_event_id: Annotated[
+        str | None,
+        Header(max_length=20, description="The last event that was received.", examples=["12"]),
+    ] = None,
 ) -> Response:
     """Replay the events after `after` or `Last-Event-ID`, then send new events immediately."""
     if last_event_id:
@@ -223,11 +239,28 @@ async def delete_by_id(debate_id: DebateId, runs: TheRuns) -> Response:
     return Response(status_code=204)
 
 
-@router.get("/{debate_id}/export", summary="Download a debate", responses=FIND_ERRORS)
+@router.get(
+    "/{debate_id}/export",
+    summary="Download a debate",
+    response_class=Response,
+    responses={
+        **FIND_ERRORS,
+        **errors(409),
+        200: {"content": _DOCUMENTS, "description": "The document, as a file."},
+    },
+)
 async def export_by_id(
     debate_id: DebateId,
     runs: TheRuns,
-    name: Annotated[str, Query(alias="format", max_length=20)] = "md",
+    name: Annotated[
+        str,
+        Query(
+            alias="format",
+            max_length=20,
+            description="Such as `md`, `html` or `json`.",
+            examples=["md"],
+        ),
+    ] = "md",
 ) -> Response:
     chosen = EXPORT_FORMATS.get(name)
     if chosen is None or chosen.files:

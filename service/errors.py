@@ -102,10 +102,10 @@ def refusing_bad_input() -> Iterator[None]:
     try:
         yield
     except BadInput as unusable:
-        raise Refused(422, "invalid", _without_options(scrub(str(unusable)))) from unusable
+        raise Refused(422, "invalid", without_options(scrub(str(unusable)))) from unusable
 
 
-def _without_options(text: str) -> str:
+def without_options(text: str) -> str:
     for option, instead in _OPTIONS:
         text = option.sub(instead, text)
     return text

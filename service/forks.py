@@ -177,7 +177,15 @@ async def post_fork(
 )
 async def get_reply(
     debate_id: DebateId,
-    turn_id: Annotated[str, Path(max_length=200, pattern=r"^[\w.-]+$")],
+    turn_id: Annotated[
+        str,
+        Path(
+            max_length=200,
+            pattern=r"^[\w.-]+$",
+            description="The turn's id.",
+            examples=["r1.critique.skeptic"],
+        ),
+    ],
     runs: TheRuns,
 ) -> EditableReply:
     """Return the model's whole reply in a turn, which includes its control block."""

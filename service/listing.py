@@ -31,12 +31,26 @@ class DebateList(BaseModel):
 async def list_debates(
     runs: TheRuns,
     search: Annotated[
-        str, Query(max_length=200, description="Words in the question or the answer.")
+        str,
+        Query(
+            max_length=200,
+            description="Words in the question or the answer.",
+            examples=["monolith"],
+        ),
     ] = "",
-    status: Annotated[Status | None, Query()] = None,
-    protocol: Annotated[str | None, Query(max_length=32, pattern="^[a-z_]*$")] = None,
-    limit: Annotated[int, Query(ge=1, le=100)] = 30,
-    cursor: Annotated[str | None, Query(max_length=80)] = None,
+    status: Annotated[Status | None, Query(examples=["done"])] = None,
+    protocol: Annotated[
+        str | None, Query(max_length=32, pattern="^[a-z_]*$", examples=["forum"])
+    ] = None,
+    limit: Annotated[int, Query(ge=1, le=100, examples=[10])] = 30,
+    cursor: Annotated[
+        str | None,
+        Query(
+            max_length=80,
+            description="`next` of the page before.",
+            examples=["2027-03-01T09:30:37+00:00~5f0c1f0e-0000-4000-8000-000000000001"],
+        ),
+    ] = None,
 ) -> DebateList:
     if cursor is None:  # on the first page, where new debates are
         await adopt_new_threads(runs.records)

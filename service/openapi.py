@@ -1,14 +1,17 @@
 """Describes the responses in the OpenAPI document, with examples and headers."""
 
+import json
+from collections.abc import Iterator
 from typing import Any
 
 from pydantic import BaseModel
 
 from contend.service.errors import ErrorBody
-from contend.service.examples import example
+from contend.service.examples import example, examples_of_operations
 
 Responses = dict[int | str, dict[str, Any]]
 
+_JSON = "application/json"
 ID = str(example("result")["debate_id"])
 
 _HEADERS: dict[str, tuple[str, str]] = {
@@ -79,5 +82,44 @@ def _response(model: type[BaseModel], words: str, shown: Any, headers: list[str]
         name: {"description": _HEADERS[name][1], "schema": {"type": _HEADERS[name][0]}}
         for name in headers
     }
-    content = {"application/json": {"example": shown}}
+    content = {_JSON: {"example": shown}}
     return {"model": model, "description": words, "content": content, "headers": described}
+
+
+def add_examples(document: dict[str, Any]) -> None:
+    """Add the examples of `api.json` to the operations' bodies and successful responses."""
+    for method, path, operation in _operations(document):
+        shown = examples_of_operations().get(f"{method} {path}", {})
+        for kind, body in operation.get("requestBody", {}).get("content", {}).items():
+            if "request" in shown:
+                is_form = kind == "multipart/form-data"
+                given = shown["request"]
+                body["example"] = {"debate": json.dumps(given)} if is_form else given
+        for status, response in operation["responses"].items():
+            if status.startswith("2") and "answer" in shown:
+                _add_answer(response.get("content", {}), shown["answer"])
+
+
+def _add_answer(content: dict[str, dict[str, Any]], answer: Any) -> None:
+    kinds = ("text/markdown", "text/event-stream") if isinstance(answer, str) else (_JSON,)
+    for kind in kinds:
+        if kind in content:
+            content[kind]["example"] = answer
+
+
+def share_definitions(document: dict[str, Any]) -> None:
+    """Move the definitions of request bodies to the components, where references look for them."""
+    schemas = document["components"]["schemas"]
+    for _, _, operation in _operations(document):
+        for body in operation.get("requestBody", {}).get("content", {}).values():
+            found = body.get("schema", {}).pop("$defs", {})
+            schemas |= {name: each for name, each in found.items() if name not in schemas}
+    text = json.dumps(document).replace('"#/$defs/', '"#/components/schemas/')
+    document.clear()
+    document.update(json.loads(text))
+
+
+def _operations(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            yield method.upper(), path, operation

@@ -10,7 +10,13 @@ from contend.debates.remarks import join_remarks
 from contend.graph.errors import BadInput, DamagedDebate, DatabaseUnavailable
 from contend.graph.settings import DebateSettings
 from contend.graph.state import Remark
-from contend.service.errors import Refused, damaged_debate, database_unavailable, unexpected_error
+from contend.service.errors import (
+    Refused,
+    damaged_debate,
+    database_unavailable,
+    unexpected_error,
+    without_options,
+)
 
 PAUSED = "paused by a user"
 
@@ -46,7 +52,7 @@ class Run:
         about = {"debate_id": self.debate.id}
         match self.failure:
             case BadInput() | LeaseLost():
-                return Refused(409, "not_possible", str(self.failure), **about)
+                return Refused(409, "not_possible", without_options(str(self.failure)), **about)
             case DamagedDebate():
                 return damaged_debate(self.debate.id)
             case None | DatabaseUnavailable():  # without an exception, an outage paused it

@@ -25,6 +25,7 @@ from contend.models.providers.weights import (
     weights_path,
 )
 from contend.retrieval.template_search import open_searcher
+from tests.support.chromium import how_to_get_a_browser
 from tests.support.model_server import ModelServer, always
 from tests.support.postgres import PostgresServer
 from tests.support.scripted import register_cast
@@ -54,6 +55,15 @@ hypothesis.settings.register_profile(
     "long", hypothesis.settings.get_profile("quick"), max_examples=2500
 )
 hypothesis.settings.load_profile("quick")
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Say what a run of all tests, in whichever tier, leaves out on this machine."""
+    missing = how_to_get_a_browser()
+    if missing and config.args_source != pytest.Config.ArgsSource.ARGS:
+        terminalreporter.write_line(f"Skipped the browser tests: {missing}.", yellow=True)
 
 
 @pytest.fixture(autouse=True)

@@ -11,6 +11,7 @@ from zipfile import ZipFile
 
 import pytest
 
+from tests.support.model_server import ModelServer, always
 from tests.support.project import copy_project
 
 ROOT = Path(__file__).parents[1]
@@ -84,17 +85,26 @@ def test_the_wheel_holds_one_package_that_no_file_of_the_caller_breaks(tmp_path:
         files.extractall(tmp_path / "installed")
     assert {name.split("/")[0].split("-")[0] for name in names} == {"contend"}
     prompts = {f"contend/{path.relative_to(ROOT)}" for path in (ROOT / "prompts").rglob("*.md")}
-    assert {*prompts, "contend/models/prices.yaml"} <= set(names)
+    sets = {f"contend/evals/datasets/{p.name}" for p in (ROOT / "evals/datasets").iterdir()}
+    assert len(sets) >= 5
+    assert {*prompts, *sets, "contend/models/prices.yaml"} <= set(names)
     caller = tmp_path / "caller"
     caller.mkdir()
     for name in ("models.py", "graph.py", "cli.py"):
         (caller / name).write_text("raise ImportError('the caller has its own')")
-    ended = subprocess.run(
-        [sys.executable, "-m", "contend", "graph", "forum"],
-        env={"PYTHONPATH": str(tmp_path / "installed"), "CONTEND_HOME": str(tmp_path / "home")},
-        cwd=caller,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert "conviction_check" in ended.stdout
+    env = {"PYTHONPATH": str(tmp_path / "installed"), "CONTEND_HOME": str(tmp_path / "home")}
+
+    def contend(*given: str, **more: str) -> str:
+        command = [sys.executable, "-m", "contend", *given]
+        ended = subprocess.run(
+            command, env={**env, **more}, cwd=caller, capture_output=True, text=True, check=False
+        )
+        assert ended.returncode == 0, ended.stderr
+        return ended.stdout
+
+    assert "conviction_check" in contend("graph", "forum")
+    with ModelServer(always("Answer: 10"), models=["m"]) as models:
+        asked = ("eval", "run", "--arms", "single", "--limit", "2", "--model", "openai:m")
+        report = contend(*asked, OPENAI_BASE_URL=models.openai_url, OPENAI_API_KEY="sk-none")
+    assert "questions (version 1); 2 items" in report
+    assert "| single |" in report

@@ -33,6 +33,7 @@ from contend.models.providers.ollama import has_model, pulled_models
 from contend.models.providers.registry import API_KEYS, ModelSpec, parse_spec, provider_of
 from contend.models.providers.weights import DEFAULT_EMBEDDING, default_chat_model
 from contend.models.seats import choose_seats
+from contend.service.address import running_service
 
 Level = Literal["ok", "warn", "problem"]
 
@@ -71,6 +72,7 @@ def _checks() -> list[Finding]:
         _ollama(),
         *_keys(),
         *asyncio.run(_hosted_providers()),
+        *_service(),
         _tracing(),
     ]
 
@@ -219,6 +221,26 @@ async def _hosted_provider(name: str) -> Finding:
         )
         return Finding("warn", name, str(refused), fix)
     return Finding("ok", name, "reachable")
+
+
+def _service() -> Iterator[Finding]:
+    """Show which providers the running service does not call at the moment."""
+    running = running_service()
+    if running is None:
+        return
+    here = f"runs at {running.address}"
+    if running.problem:
+        detail, fix = f"{here}. {running.problem}", "see what the service prints"
+        yield Finding("warn", "service", detail, fix)
+    elif running.providers_down:
+        names = ", ".join(
+            f"{name} until {until.astimezone():%H:%M:%S}" for name, until in running.providers_down
+        )
+        detail = f"{here}; after repeated failures it does not call {names}"
+        fix = "check the provider; the service then tries it again by itself"
+        yield Finding("warn", "service", detail, fix)
+    else:
+        yield Finding("ok", "service", f"{here} and is ready")
 
 
 def _tracing() -> Finding:

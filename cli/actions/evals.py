@@ -28,6 +28,7 @@ from contend.evals.run import (
     EvalOptions,
     EvalRun,
     check_arms,
+    describe_items,
     load_items,
     plan_arms,
 )
@@ -63,7 +64,7 @@ def run_eval(
     reporter = TerminalReporter(quiet=quiet)
     with store.locked():
         plans, notices = asyncio.run(plan_arms(options, items, dict(os.environ), reporter))
-        store.open(options.identity())
+        store.open(options.identity(), describe_items(items))
         session = _Session(store, options, items, quiet=quiet)
         for notice in [] if quiet else notices:
             print_message(notice)
@@ -85,7 +86,8 @@ def _upload(
     from contend.evals.langsmith_sets import push_items, upload_results
 
     push_items(client, items)
-    names = upload_results(client, items, store.results, options.arms, options.identity())
+    about = {**options.identity(), "items": describe_items(items).digest}
+    names = upload_results(client, items, store.results, options.arms, about)
     print_message(f"Uploaded to LangSmith: {', '.join(names)}.")
 
 
@@ -149,7 +151,7 @@ class _Session:
     def _close(self, run: EvalRun) -> int:
         shown = _shown_results(self._store, self._items, self._options.arms)
         if shown:
-            found = build_report(self._store.options, shown)
+            found = build_report(self._store.options, shown, self._store.items)
             _write_report(self._store.folder, found)
             if not self._quiet:
                 write_document(found.as_markdown(), None)
@@ -188,12 +190,15 @@ def print_report(folder: Path | None, *, as_json: bool) -> None:
     store = _opened(folder or _newest())
     if not store.results:
         raise BadInput(f"The run in {store.folder} has no results yet.")
-    report = build_report(store.options, store.results)
+    report = build_report(store.options, store.results, store.items)
     _write_report(store.folder, report)
     if as_json:
         arms = [asdict(each) for each in report.arms]
         compared = [asdict(each) for each in report.comparisons]
-        write_json({"options": store.options, "arms": arms, "comparisons": compared})
+        about = {"versions": store.items.versions, "hash": store.items.digest}
+        write_json(
+            {"options": store.options, "items": about, "arms": arms, "comparisons": compared}
+        )
         return
     write_document(report.as_markdown(), None)
     print_message(f"Report: {store.folder / 'report.html'}")
@@ -216,16 +221,18 @@ def _opened(folder: Path) -> RunStore:
 
 def compare_runs(before: Path, after: Path, *, as_json: bool) -> int:
     found = compare_stores(_opened(before), _opened(after))
+    for note in found.notes:
+        print_message(note, style="warning")
     if as_json:
-        write_json([{**asdict(each), "dropped": each.is_drop} for each in found])
+        write_json([{**asdict(each), "dropped": each.is_drop} for each in found.changes])
     else:
         head = ("arm", "n", "before", "after", "result")
         rows = [
             (each.arm, str(each.pair.n), f"{each.before:.1%}", f"{each.after:.1%}", each.words)
-            for each in found
+            for each in found.changes
         ]
         write_document(ExportPage([Rows(head, rows)], {}).as_markdown(), None)
-    return FAILED if any(each.is_drop for each in found) else OK
+    return FAILED if any(each.is_drop for each in found.changes) else OK
 
 
 def print_recorded(data: Sequence[str], models: str | None, *, as_json: bool) -> None:

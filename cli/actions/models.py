@@ -1,3 +1,4 @@
+import math
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -15,6 +16,7 @@ from rich.progress import (
 )
 
 from contend.cli.view.console import print_message, stderr
+from contend.cli.view.format import counted
 from contend.graph.errors import BadInput
 from contend.graph.settings import data_home
 from contend.models.providers import hub, weights
@@ -32,9 +34,36 @@ def pull_embedding(spec: str) -> None:
 
 def show_download(file: Weights, *, quiet: bool) -> AbstractContextManager[weights.Progress]:
     if not quiet and file.size > 1_000_000:
-        megabytes = round(file.size / 1e6)
-        print_message(f"Downloading {file.name} ({megabytes:,} MB, {file.licence}), once ...")
+        for line in describe_download(file):
+            print_message(line)
     return progress(file.name, *_DOWNLOAD, quiet=quiet)
+
+
+def describe_download(file: Weights) -> list[str]:
+    """Say what is downloaded and how long it takes, and for a chat model what to use instead."""
+    about = f"{_megabytes(file)}, {file.licence}"
+    lines = [f"Downloading {file.name}, once ({about}): {_usual_time(file)} at 10 MB/s."]
+    real = "a real model: `contend ask --model PROVIDER:NAME`, for example openai:gpt-5-mini."
+    small = weights.KNOWN[weights.SMALLEST]
+    if file.name == weights.DEFAULT:
+        lines.append(
+            f"Instead, the small model ({_megabytes(small)}, only for trying the software): "
+            f"`contend ask --model embedded:{small.name}`, or {real}"
+        )
+    elif file.name == small.name:
+        lines.append(f"Instead, {real}")
+    return lines
+
+
+def _megabytes(file: Weights) -> str:
+    return f"{round(file.size / 1e6):,} MB"
+
+
+def _usual_time(file: Weights) -> str:
+    seconds = file.size / 10e6
+    if seconds < 60:
+        return f"about {counted(math.ceil(seconds), 'second')}"
+    return f"about {counted(round(seconds / 60), 'minute')}"
 
 
 def _pull_files(name: str) -> None:

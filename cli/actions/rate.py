@@ -46,7 +46,7 @@ def _refuse_unratable(debate: StoredDebate) -> None:
 async def _check_judge(debate: StoredDebate) -> None:
     state = debate.as_state()
     state["seats"] = [seat for seat in state["seats"] if seat.role == "judge"]
-    await check_seats(state, debate.as_settings(), TerminalReporter(quiet=False), fetch=True)
+    await check_seats(state, debate.settings_to_run(), TerminalReporter(quiet=False), fetch=True)
 
 
 def _report(ended: StoredDebate) -> int:

@@ -14,6 +14,7 @@ from contend.graph.settings.forum import ForumSettings
 from contend.graph.settings.moderated import FORMATS, ModeratedSettings, PositionChoice
 from contend.graph.settings.refine import RefineSettings
 from contend.graph.settings.seats import SeatChoice, first_duplicate_position
+from contend.graph.settings.stored import read_stored
 
 SETTINGS: dict[str, type[DebateSettings]] = {
     "adversarial": AdversarialSettings,
@@ -41,5 +42,6 @@ __all__ = [
     "data_home",
     "first_duplicate_position",
     "outputs_home",
+    "read_stored",
     "snake_case",
 ]

@@ -3,6 +3,7 @@
 For many concurrent streams, aiohttp needs only a fraction of the CPU time of httpx's pool.
 """
 
+import asyncio
 import urllib.request
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -20,8 +21,8 @@ _PROXIES = {"http", "https", "all"}
 _MOST_CONNECTIONS = 1000
 # Shorter than most servers' own, because a request on a connection that they just closed is lost.
 _KEEP_ALIVE_SECONDS = 4.0
-# The key of a response's extension that registers a callback for its end.
-ON_END = "contend_on_end"
+# Keys of a response's extensions: one registers a callback for its end, one lets its socket rest.
+ON_END, REST = "contend_on_end", "contend_rest"
 
 # The httpx error for each aiohttp error; the first match counts. httpx2 has the same names.
 _ERRORS: tuple[tuple[type[Exception], str], ...] = (
@@ -62,7 +63,11 @@ class PooledTransport:
             answer.status,
             headers=list(answer.raw_headers),
             stream=stream,
-            extensions={"http_version": b"HTTP/1.1", ON_END: answer.content.on_eof},
+            extensions={
+                "http_version": b"HTTP/1.1",
+                ON_END: answer.content.on_eof,
+                REST: SocketRest(answer),
+            },
         )
 
     async def aclose(self) -> None:
@@ -73,6 +78,42 @@ class PooledTransport:
 
     async def __aexit__(self, *_: object) -> None:
         pass
+
+
+class SocketRest:
+    """Reads a socket only now and then: waking up for every token costs more than reading it."""
+
+    def __init__(self, answer: aiohttp.ClientResponse) -> None:
+        self._answer = answer
+        self._loop = asyncio.get_running_loop()
+        self._next: asyncio.Handle | None = None
+
+    def begin(self, seconds: float) -> None:
+        """Read what has arrived once per interval, until end is called."""
+        if transport := self._transport():
+            transport.pause_reading()
+            self._next = self._loop.call_later(seconds, self._read, seconds)
+
+    def end(self) -> None:
+        if self._next:
+            self._next.cancel()
+            self._next = None
+            if transport := self._transport():
+                transport.resume_reading()
+
+    def _read(self, seconds: float) -> None:
+        if transport := self._transport():
+            transport.resume_reading()
+            # The loop finds the bytes in its next iteration, and reads them at the end of it.
+            self._next = self._loop.call_soon(self._pass, seconds)
+
+    def _pass(self, seconds: float) -> None:
+        self._next = self._loop.call_soon(self.begin, seconds)
+
+    def _transport(self) -> asyncio.Transport | None:
+        """Return nothing after the end of the response, when another may use the connection."""
+        connection = self._answer.connection
+        return connection.transport if connection else None
 
 
 async def _send(request: Any) -> aiohttp.ClientResponse:

@@ -8,10 +8,13 @@ from typing import Any, NamedTuple, Protocol
 
 import orjson
 
-from contend.models.providers.connections import ON_END
+from contend.models.providers.connections import ON_END, REST, SocketRest
 
 # Nobody can read faster. Viewers get the first words at once, and then a piece this often.
 SECONDS_OF_A_PIECE = 0.033
+# A socket rests for this share of the time that its response has taken, so that the end is
+# noticed hardly later, and only if it then receives this many lines at once.
+_SHARE_OF_REST, _LEAST_LINES = 0.02, 3
 
 # Time to read the rest of a response after its last event, so that its connection is reused.
 _SECONDS_TO_DRAIN = 0.1
@@ -27,9 +30,12 @@ class StreamedWords(NamedTuple):
 class LineReader:
     def __init__(self, response: Any) -> None:
         self._blocks = response.aiter_bytes()
-        self._rest = b""
+        self._incomplete = b""
         self._has_ended = False
         self._pause: asyncio.Future[None] | None = None
+        self._rest: SocketRest | None = response.extensions.get(REST)
+        self._began = self._read_at = _now()
+        self._lines_per_second = 0.0
         self._can_pause = ON_END in response.extensions
         if self._can_pause:
             response.extensions[ON_END](self._end)
@@ -37,9 +43,10 @@ class LineReader:
     async def __aiter__(self) -> AsyncIterator[list[bytes]]:
         async for block in self._blocks:
             if lines := self._complete_lines(block):
+                self._measure(lines)
                 yield lines
-        if self._rest:
-            yield self._rest.splitlines()
+        if self._incomplete:
+            yield self._incomplete.splitlines()
 
     async def pause(self) -> None:
         if self._has_ended or not self._can_pause:
@@ -47,10 +54,13 @@ class LineReader:
         loop = asyncio.get_running_loop()
         self._pause = loop.create_future()
         timer = loop.call_later(SECONDS_OF_A_PIECE, self._resume)
+        self._let_socket_rest()
         try:
             await self._pause
         finally:
             timer.cancel()
+            if self._rest:
+                self._rest.end()
 
     async def drain(self) -> None:
         with suppress(TimeoutError):
@@ -59,11 +69,21 @@ class LineReader:
                     pass
 
     def _complete_lines(self, block: bytes) -> list[bytes]:
-        text = self._rest + block
+        text = self._incomplete + block
         # A carriage return at the end may be the first half of a line break.
         end = max(text.rfind(b"\n"), text.rfind(b"\r", 0, -1)) + 1
-        self._rest = text[end:]
+        self._incomplete = text[end:]
         return text[:end].splitlines()
+
+    def _measure(self, lines: list[bytes]) -> None:
+        now = _now()
+        self._lines_per_second = sum(map(bool, lines)) / max(now - self._read_at, 0.001)
+        self._read_at = now
+
+    def _let_socket_rest(self) -> None:
+        seconds = _SHARE_OF_REST * (_now() - self._began)
+        if self._rest and seconds * self._lines_per_second >= _LEAST_LINES:
+            self._rest.begin(seconds)
 
     def _end(self) -> None:
         self._has_ended = True
@@ -153,3 +173,7 @@ def words_of(
     return (
         StreamedWords(said, thought) if isinstance(said, str) and isinstance(thought, str) else None
     )
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

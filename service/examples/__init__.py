@@ -1,4 +1,4 @@
-"""Provides examples for the API's documentation: one request and the result."""
+"""Provides examples for the API's documentation."""
 
 import json
 from functools import cache
@@ -7,11 +7,17 @@ from typing import Any
 
 
 @cache
+def examples_of_operations() -> dict[str, dict[str, Any]]:
+    """Return an `answer`, and a `request` if there is a body, by operation ("GET /path")."""
+    found: dict[str, dict[str, Any]] = _read("api")
+    return found
+
+
+@cache
 def example(name: str) -> Any:
-    """Return the example request, the result, or a part of the result, such as `round`."""
+    """Return a forecast's request, its result, or a part of the result, such as `round`."""
     if name in ("request", "result"):
-        text = files(__name__).joinpath(f"{name}.json").read_text(encoding="utf-8")
-        return json.loads(text)
+        return _read(name)
     result = example("result")
     rounds = result["debate_log"]["rounds"]
     match name:
@@ -22,3 +28,7 @@ def example(name: str) -> Any:
             return {"arguments": [each for each in held if each["role"] == "historian"]}
     parts = ("consensus_score", "probability_distribution", "disagreement_map")
     return {part: result[part] for part in parts}
+
+
+def _read(name: str) -> Any:
+    return json.loads(files(__name__).joinpath(f"{name}.json").read_text(encoding="utf-8"))

@@ -67,19 +67,25 @@ export async function deleteWithConfirmation(id, question, report) {
 }
 
 /** Return a row of buttons that rate an answer from 1 to 10, with `show(stored)`; what is chosen here is newer than what is stored. */
-export function createRating(id, report) {
+export function createRating(id, report, { label = "Your rating", onRated = () => {} } = {}) {
   let chosen = null;
-  const group = el("div.rating", { role: "group", "aria-label": "Your rating" }, el("span.rating-label", "Your rating"));
+  const group = el("div.rating", { role: "group", "aria-label": label, onkeydown: moveWithArrows }, el("span.rating-label", "Your rating"));
   const choose = async (number) => {
     try {
       await rateDebate(id, number);
       chosen = number;
       draw(chosen);
       announce(`Rated ${number} of 10`);
+      onRated(number);
     } catch (error) {
       report(error);
     }
   };
+  function moveWithArrows(event) {
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    const at = buttons.indexOf(document.activeElement);
+    if (step && at >= 0) buttons[Math.max(0, Math.min(9, at + step))].focus();
+  }
   const buttons = Array.from({ length: 10 }, (_, at) => button(String(at + 1), () => choose(at + 1), { class: "rating-button" }));
   function draw(current) {
     buttons.forEach((each, at) => {

@@ -1,6 +1,6 @@
 // The library: all debates with search, filters and paging.
 
-import { deleteWithConfirmation, exportItems, menu } from "./actions.js";
+import { createRating, deleteWithConfirmation, exportItems, menu } from "./actions.js";
 import { getProtocols, getScoreboard, listDebates, resumeDebate } from "./api.js";
 import { button, debounce, el, hiddenText, show } from "./dom.js";
 import { count, dueWords, plain, STOP_WORDS, summaryState, timeAgo } from "./labels.js";
@@ -95,11 +95,30 @@ class Library {
     };
     const items = [["Open", open]];
     if (["paused", "interrupted", "failed"].includes(summary.status)) items.push(["Resume", resume]);
-    if (summary.status === "done") items.push(["Rate", open]);
+    if (summary.status === "done") items.push(["Rate", () => this.rate(row, summary)]);
     for (const [name, action] of exportItems(summary.id, this.report)) items.push([`Export: ${name}`, action]);
     items.push(["Delete", remove]);
     const row = debateRow(summary, menu([el("span", { "aria-hidden": "true" }, "⋯"), hiddenText(`Actions for ${summary.question}`)], items, { class: "button button-quiet row-menu" }));
     return row;
+  }
+
+  /** Rate the answer in its row; a choice, Cancel and Escape lead back to the row's menu. */
+  rate(row, summary) {
+    const close = (next) => {
+      row.querySelector(".rating")?.remove();
+      if (next !== row) row.replaceWith(next);
+      next.querySelector(".row-menu").focus();
+    };
+    const { node, show: draw } = createRating(summary.id, this.report, {
+      label: `Your rating of ${summary.title || summary.question}`,
+      onRated: (number) => close(this.row({ ...summary, user_rating: number })),
+    });
+    node.append(button("Cancel", () => close(row), { class: "link" }));
+    node.addEventListener("keydown", (event) => { if (event.key === "Escape") close(row); });
+    draw(summary.user_rating);
+    row.querySelector(".rating")?.remove();
+    row.append(node);
+    (node.querySelector("[aria-pressed=true]") || node.querySelector("button")).focus();
   }
 
   onKey(key) {

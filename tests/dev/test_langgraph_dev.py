@@ -1,6 +1,7 @@
 """`langgraph dev` on our langgraph.json, driven by langgraph-sdk as Studio drives it."""
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from langgraph_sdk.client import LangGraphClient
 
 from contend.retrieval.documents import load_documents, save_corpus
 from tests.dev.debating import SETTINGS, begin, resume, texts
-from tests.dev.dev_server import DevServer
+from tests.dev.dev_server import REPOSITORY, DevServer
 from tests.support.model_server import ModelServer
 
 pytestmark = pytest.mark.slow
@@ -37,6 +38,16 @@ async def test_settings_appear_as_a_form(server: DevServer) -> None:
     assert fields["skeptic_temperature"]["default"] == 0.8
     assert all(field["description"] for field in fields.values())
     assert form["additionalProperties"] is False
+
+
+async def test_the_first_page_is_ours(server: DevServer) -> None:
+    async with httpx.AsyncClient(base_url=server.url) as http:
+        answered = await http.get("/")
+        assert answered.status_code == 200
+        assert answered.text == (REPOSITORY / "service/web/index.html").read_text("utf-8")
+        for linked in re.findall(r'(?:src|href)="(/static/[^"]+)"', answered.text):
+            assert (await http.get(linked)).status_code == 200, linked
+        assert (await http.get("/info")).json()["version"]  # and the server's own API beside it
 
 
 async def test_no_graph_is_served_as_an_agent_of_its_own(server: DevServer) -> None:

@@ -7,7 +7,15 @@ from pathlib import Path
 import pytest
 
 from contend.evals.grading import grade, question_text
-from contend.evals.items import Item, choose_items, read_item_file, read_own
+from contend.evals.items import (
+    DATASETS,
+    Item,
+    choose_items,
+    read_item_file,
+    read_own,
+    read_own_lines,
+)
+from contend.evals.run import DataItem, describe_items
 from contend.graph.errors import BadInput
 
 GOOD = {"id": "a", "question": "2 + 2?", "kind": "number", "answer": "4"}
@@ -27,6 +35,57 @@ def test_our_own_sets_are_as_large_as_promised() -> None:
     assert {item.kind for item in checkable.items} == {"choice", "number", "yes_no", "text"}
     assert sum(item.tempting is not None for item in checkable.items) >= 40
     assert all(len(item.rubric) >= 3 for item in open_ones.items)
+
+
+# Raise the version of a set when you change an item in it, so that users see that runs differ.
+@pytest.mark.parametrize(
+    ("name", "version", "digest"),
+    [("questions", 1, "b041bbfec2b4"), ("open", 1, "6d24a7487ccd")],
+)
+def test_a_changed_set_has_another_version(name: str, version: int, digest: str) -> None:
+    loaded = read_own(name)
+    found = describe_items([DataItem(name, item, loaded.version) for item in loaded.items])
+    assert (found.versions, found.digest) == ({name: version}, digest)
+
+
+def test_every_set_of_ours_has_a_version() -> None:
+    for path in DATASETS.glob("*.jsonl"):
+        assert read_own_lines(path.stem)
+        assert '"version"' not in read_own_lines(path.stem)[0]
+
+
+@pytest.mark.parametrize(
+    ("header", "version", "problem"),
+    [
+        ('{"version": 3}', 3, None),
+        ('{"version": "3"}', None, "line 1: version: Input should be a valid integer"),
+        ('{"version": 0}', None, "line 1: version: Input should be greater than or equal to 1"),
+        ('{"version": 3, "note": 1}', None, "line 1: note: Extra inputs are not permitted"),
+    ],
+)
+def test_the_first_line_of_a_file_may_be_its_version(
+    tmp_path: Path, header: str, version: int | None, problem: str | None
+) -> None:
+    loaded = read_item_file(_file(tmp_path, header, json.dumps(GOOD)))
+    assert loaded.version == version
+    assert [item.id for item in loaded.items] == ["a"]
+    assert [each.removeprefix("items.jsonl ") for each in loaded.problems] == (
+        [problem] if problem else []
+    )
+
+
+def test_a_version_in_another_line_is_no_version(tmp_path: Path) -> None:
+    loaded = read_item_file(_file(tmp_path, json.dumps(GOOD), '{"version": 3}'))
+    assert loaded.version is None
+    assert len(loaded.problems) == 1
+
+
+def test_an_item_has_another_hash_if_its_meaning_changes() -> None:
+    item = Item.model_validate(GOOD)
+    assert item.digest == Item.model_validate({**GOOD, "topic": "general"}).digest
+    changes: list[dict[str, object]] = [{"answer": "5"}, {"question": "2 + 3?"}, {"tolerance": 0.1}]
+    digests = {Item.model_validate({**GOOD, **each}).digest for each in changes}
+    assert len({item.digest, *digests}) == 4
 
 
 def test_no_letter_and_neither_yes_nor_no_is_a_good_guess() -> None:

@@ -14,6 +14,7 @@ from contend.evals.run import DataItem, EvalOptions, EvalRun, check_arms, load_i
 from contend.evals.run_store import EvalResult, RunStore
 from contend.graph.errors import BadInput
 from contend.graph.settings import ForecastSettings
+from contend.graph.values import Usage
 from tests.support.scripted import Cast, Sent, judging, refine_settings, refining_cast
 
 CHOICE = Item(id="c1", question="Which?", kind="choice", options=("One", "Two"), answer="B")
@@ -204,25 +205,47 @@ async def test_a_stopped_run_continues_with_the_same_tokens(tmp_path: Path, arm:
         says = {name: _says("B") for name in ("ann", "ben", "cyd")}
         return refining_cast(**says, judge=judging(merge="Answer: B"))
 
-    async def fail_late(sent: Sent) -> None:
-        if len(stopped.sent) == 13 + 10:
-            raise RuntimeError("the model is down")
-
     arms = ("refine", arm)
-    whole = await _run(tmp_path / "whole", cast(), CHOICE, arms=arms, equal_tokens=True)
-    stopped, again = cast(), cast()
-    stopped.before = fail_late
-    broken = await _run(tmp_path / "part", stopped, CHOICE, arms=arms, equal_tokens=True)
-    assert broken["c1", arm].status == "failed"
-    continued = await _run(tmp_path / "part", again, CHOICE, arms=arms, equal_tokens=True)
-    assert continued["c1", arm].tokens == whole["c1", arm].tokens
-    assert len(again.sent) == whole["c1", arm].calls - 10
+    unbroken = await _run(tmp_path / "whole", cast(), CHOICE, arms=arms, equal_tokens=True)
+    whole = unbroken["c1", arm]
+    for finished in range(whole.calls):
+        stopped, again = cast(), cast()
+
+        async def fail_then(_: Sent, stopped: Cast = stopped, last: int = 13 + finished) -> None:
+            if len(stopped.sent) == last:
+                raise RuntimeError("the model is down")
+
+        stopped.before = fail_then
+        folder = tmp_path / str(finished)
+        broken = await _run(folder, stopped, CHOICE, arms=arms, equal_tokens=True)
+        assert broken["c1", arm].status == "failed"
+        continued = await _run(folder, again, CHOICE, arms=arms, equal_tokens=True)
+        assert (finished, continued["c1", arm].tokens) == (finished, whole.tokens)
+        assert len(again.sent) == whole.calls - finished
+
+
+@pytest.mark.parametrize("arm", ["self_consistency", "panel_vote", "self_refine"])
+async def test_a_run_killed_before_its_result_was_written_pays_nothing_again(
+    tmp_path: Path, arm: str
+) -> None:
+    cast = refining_cast(ann=_says("B"), judge=judging(merge="Answer: B"))
+    whole = await _run(tmp_path, cast, CHOICE, arms=("refine", arm), equal_tokens=True)
+    rows = (tmp_path / "results.jsonl").read_text().splitlines()
+    (tmp_path / "results.jsonl").write_text(f"{rows[0]}\n")
+    again = refining_cast()
+    found = await _run(tmp_path, again, CHOICE, arms=("refine", arm), equal_tokens=True)
+    assert found["c1", arm].tokens == whole["c1", arm].tokens
+    assert again.sent == []
 
 
 async def test_a_round_of_refining_that_would_not_fit_is_left_out() -> None:
     cast = refining_cast(ann=_says("B"))
+
+    def spent() -> Usage:
+        return Usage(input_tokens=10 * len(cast.sent), output_tokens=5 * len(cast.sent))
+
     # The draft costs 15 tokens; a round repeats the prompt and the draft, so it may cost 45.
-    context = ArmContext(_plans(), budget=15 + 44, spent=lambda: 15 * len(cast.sent))
+    context = ArmContext(_plans(), budget=15 + 44, spent=spent)
     with cast.on_stage():
         await arm_of("self_refine")(CHOICE, context)
     assert len(cast.sent) == 1

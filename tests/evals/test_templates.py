@@ -8,6 +8,7 @@ from difflib import get_close_matches
 
 import pytest
 
+from contend.evals.items import read_own_lines
 from contend.evals.templates import (
     LEAST_NOTHING,
     LEAST_RECALL,
@@ -24,7 +25,7 @@ from contend.retrieval.template_search import Ranked, Ranking
 from contend.retrieval.templates import plain_requests, shipped_templates
 from tests.cli.support import ROOT
 
-ROWS = [json.loads(line) for line in QUESTIONS.read_text("utf-8").splitlines()]
+ROWS = [json.loads(line) for line in read_own_lines(QUESTIONS)]
 
 
 def test_the_labels_name_templates_and_every_template_is_asked_for() -> None:

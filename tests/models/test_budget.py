@@ -235,3 +235,22 @@ async def test_a_ledger_in_use_is_kept_whatever_many_debates_run() -> None:
             await call(debate, 10_000)
             with pytest.raises(OverBudget):
                 await call(debate, 10_000, *others)
+
+
+async def test_what_another_worker_spent_counts() -> None:
+    """As in a cluster, where the steps of a debate run on several workers."""
+    spec, settings = parse_spec("openai:m"), scripted_settings(budget=10_000)
+    warned: list[Amount] = []
+
+    async def call(spent_so_far: int, written: int) -> None:
+        budget = CallBudget("moving", used=Amount(spent_so_far), warn=warned.append)
+        async with reserved(spec, settings, budget, lambda: 100, 2_000, None) as reservation:
+            reservation.settle(used(0, written))
+
+    await call(0, 3_000)
+    await call(7_000, 500)
+    assert warned == []
+    for spent_so_far in (9_900, 3_000):  # a state that lags behind gives nothing back
+        with pytest.raises(OverBudget):
+            await call(spent_so_far, 500)
+    assert warned == []

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
+from pydantic import Field
 
 from contend.graph.errors import BadInput
 from contend.graph.settings import AdversarialSettings
@@ -107,6 +108,22 @@ async def test_settings_that_do_not_fit_are_refused(
     await play(full_cast(), saver=saver, pause="each_round", max_rounds=3)
     with pytest.raises(BadInput, match=says):
         await go_on(saver, context)
+
+
+class _TightSettings(AdversarialSettings):
+    """The settings of a later release, with a tighter limit."""
+
+    max_rounds: int = Field(3, ge=1, le=3)
+
+
+async def test_a_stored_setting_beyond_a_limit_is_named() -> None:
+    saver = InMemorySaver()
+    await play(full_cast(), saver=saver, pause="each_round", max_rounds=5)
+    refused = r"cannot use the thread's setting max_rounds \(5\): Input should be less than .* 3"
+    with pytest.raises(BadInput, match=refused):
+        await go_on(saver, _TightSettings(pause="never"))
+    state = await go_on(saver, _TightSettings(max_rounds=3, pause="never"))
+    assert state["settings"]["max_rounds"] == 3
 
 
 @pytest.mark.parametrize("changed", ["context", "model"])

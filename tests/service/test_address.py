@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Iterator
+from datetime import datetime
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
 
 import pytest
 
-from contend.service.address import page_of, published_address
+from contend.service.address import ServiceState, page_of, published_address, running_service
 
 DEBATE = "1c2d3e4f-0000-4000-8000-000000000000"
 
@@ -17,7 +18,7 @@ class _Service(BaseHTTPRequestHandler):
     answer: tuple[int, str] = (404, "")  # set by each test
 
     def do_GET(self) -> None:
-        is_asked = self.path == f"/api/v1/debates/{DEBATE}"
+        is_asked = self.path in (f"/api/v1/debates/{DEBATE}", "/readyz")
         status, body = self.answer if is_asked else (404, "")
         self.send_response(status)
         self.end_headers()
@@ -73,3 +74,40 @@ def test_a_bad_port_is_not_running(port: str, tmp_path: Path) -> None:
     file.parent.mkdir()
     file.write_text(f'{{"host": "127.0.0.1", "port": {port}}}')
     assert page_of(DEBATE) is None
+
+
+PROBE = "2027-03-01T09:31:00+00:00"
+OUTAGE = {"provider": "openai", "since": "2027-03-01T09:30:00+00:00", "next_probe": PROBE}
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "problem", "down"),
+    [
+        (200, {"status": "ready"}, None, []),
+        (
+            200,
+            {"status": "ready", "providers_down": [OUTAGE]},
+            None,
+            [("openai", datetime.fromisoformat(PROBE))],
+        ),
+        (503, {"error": "stopping", "detail": "It stops."}, "It stops.", []),
+    ],
+)
+def test_a_running_service_says_how_it_is(
+    port: int, status: int, body: object, problem: str | None, down: list[tuple[str, datetime]]
+) -> None:
+    _Service.answer = (status, json.dumps(body))
+    with published_address("127.0.0.1", port):
+        found = running_service()
+    assert found == ServiceState(f"http://127.0.0.1:{port}", problem, down)
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["", "[]", '"ready"', "{}", '{"error": 1}', '{"status": "ready", "providers_down": [1]}'],
+)
+def test_another_program_is_no_service(port: int, body: str) -> None:
+    _Service.answer = (200, body)
+    with published_address("127.0.0.1", port):
+        assert running_service() is None
+    assert running_service() is None

@@ -1,12 +1,17 @@
 """Debates as chat models, through OpenAI's own client."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from fastapi import Request
 from openai import APIError, APIStatusError, AsyncOpenAI, BadRequestError, NotFoundError
 
 from contend.debates.presets import presets_folder
+from contend.service.errors import Refused
+from contend.service.run import Run
+from contend.service.starts import start_run
 from tests.service.test_sse import Service, models, serve
 from tests.support.model_server import ModelServer, Reply
 
@@ -174,6 +179,48 @@ async def test_a_request_sent_again_gets_the_debate_that_is_running(
     assert first.id == again.id != anew.id
     assert first.choices == again.choices
     assert len((await service.http.get("/api/v1/debates")).json()["debates"]) == 2
+
+
+async def test_a_request_sent_again_while_the_first_is_prepared_gets_its_debate(
+    client: AsyncOpenAI, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arrived: asyncio.Queue[Request] = asyncio.Queue()
+    may_start = asyncio.Event()
+
+    def note(request: Request) -> str:
+        arrived.put_nowait(request)
+        return "me"
+
+    async def start_late(*given: Any, **more: Any) -> Run:
+        await may_start.wait()
+        return await start_run(*given, **more)
+
+    monkeypatch.setattr("contend.service.chat.client_of", note)
+    monkeypatch.setattr("contend.service.chat.start_run", start_late)
+    first = asyncio.create_task(ask(client))
+    await arrived.get()
+    again = asyncio.create_task(ask(client, extra_headers={"x-stainless-retry-count": "1"}))
+    await arrived.get()
+    may_start.set()
+    assert (await first).id == (await again).id
+    assert len((await service.http.get("/api/v1/debates")).json()["debates"]) == 1
+
+
+async def test_a_start_that_was_refused_can_be_sent_again(
+    client: AsyncOpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refusals = [Refused(429, "too_many", "Too many debates are running.")]
+
+    async def refuse_once(*given: Any, **more: Any) -> Run:
+        if refusals:
+            raise refusals.pop()
+        return await start_run(*given, **more)
+
+    monkeypatch.setattr("contend.service.chat.start_run", refuse_once)
+    with pytest.raises(APIStatusError, match="Too many debates"):
+        await ask(client)
+    again = await ask(client, extra_headers={"x-stainless-retry-count": "1"})
+    assert again.choices[0].message.content
 
 
 async def _read_all(client: AsyncOpenAI, *, stream: bool) -> None:

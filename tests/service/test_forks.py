@@ -132,6 +132,24 @@ def test_a_fork_cannot_write_elsewhere(client: TestClient, models: ModelServer) 
     assert len(api(client).list().debates) == 1
 
 
+def test_positions_are_compared(client: TestClient, models: ModelServer) -> None:
+    models.script = floor_script()
+
+    def debate(position: str) -> str:
+        sides = [{"name": "Ann", "position": position}, {"name": "Ben", "position": "We wait."}]
+        settings = {"round_count": 0, "scoring_enabled": False, "positions": sides}
+        settings |= {"templates": False}
+        begun = api(client).start("Why?", protocol="moderated", settings=settings).id
+        assert events(client, begun)[-1]["event"] == "complete"
+        return begun
+
+    found = api(client).diff(debate("We split it."), debate("We sell it."))
+    (position,) = [each for each in found.facts if each.name.startswith("Position")]
+    assert (position.name, position.first, position.second) == (
+        *("Position of Ann", "We split it.", "We sell it."),
+    )
+
+
 def test_other_sites_strangers_and_a_full_service_are_refused(models: ModelServer) -> None:
     with serve(max_running=1) as client:
         parent = finished(client)

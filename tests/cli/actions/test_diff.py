@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.cli.actions.test_ask_moderated import SIDES
 from tests.cli.support import Command, debaters
 from tests.support.model_server import ModelServer, Reply
 from tests.support.protocols import PROTOCOLS, ask_in, script_of
@@ -61,6 +62,19 @@ def test_debates_of_every_protocol_are_compared(
     assert compared.json["turns"] == []
     assert contend("diff", first, second).code == 0
     assert json.loads(compared.out)["shared_turns"] > 4
+
+
+def test_positions_that_differ_are_shown(contend: Command, models: ModelServer) -> None:
+    models.script = script_of("moderated")
+    asked = ask_in("moderated")
+    other = ["Ann: It should be sold" if word == SIDES[1] else word for word in asked]
+    first, second = (contend(*each, "--json").json["id"] for each in (asked, other))
+    facts = contend("diff", first, second, "--json").json["facts"]
+    position = {"first": "It should be rewritten", "second": "It should be sold"}
+    assert {"name": "Position of Ann", **position} in facts
+    assert not any(fact["name"] in ("Position of Ben", "Setting positions") for fact in facts)
+    lines = " ".join(contend("diff", first, second).out.split())
+    assert "Position of Ann It should be rewritten It should be sold" in lines
 
 
 def test_a_debate_is_not_compared_with_itself(contend: Command, models: ModelServer) -> None:

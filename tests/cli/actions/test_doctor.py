@@ -1,8 +1,13 @@
 """The checks of the installation."""
 
+from datetime import datetime
 from pathlib import Path
 
+import pytest
+
+from contend.cli.actions import doctor
 from contend.models.providers.weights import DEFAULT_EMBEDDING, EMBEDDINGS, weights_path
+from contend.service.address import ServiceState
 from tests.cli.support import Command, break_table, change_database
 from tests.support.model_server import ModelServer
 
@@ -53,6 +58,41 @@ def test_doctor_sees_a_refused_key(contend: Command, models: ModelServer) -> Non
     models.api_key = "another"
     found = next(e for e in contend.here("doctor", "--json").json if e["what"] == "openai")
     assert (found["level"], "refused the key" in found["detail"]) == ("warn", True)
+
+
+PROBE = datetime(2027, 3, 1, 9, 31, 5)  # noqa: DTZ001 - local time, as it is shown
+
+
+@pytest.mark.parametrize(
+    ("state", "level", "said"),
+    [
+        (None, None, ""),
+        (ServiceState("http://127.0.0.1:8000", None, []), "ok", "8000 and is ready"),
+        (
+            ServiceState("http://127.0.0.1:8000", None, [("openai", PROBE)]),
+            "warn",
+            "after repeated failures it does not call openai until 09:31:05",
+        ),
+        (
+            ServiceState("http://127.0.0.1:8000", "No model provider answers.", []),
+            "warn",
+            "runs at http://127.0.0.1:8000. No model provider answers.",
+        ),
+    ],
+)
+def test_doctor_shows_the_providers_that_a_service_does_not_call(
+    contend: Command,
+    state: ServiceState | None,
+    level: str | None,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(doctor, "running_service", lambda: state)
+    ended = contend.here("doctor", "--json")
+    found = [each for each in ended.json if each["what"] == "service"]
+    assert [each["level"] for each in found] == ([level] if level else [])
+    assert all(said in each["detail"] for each in found)
+    assert ended.code == 0
 
 
 def test_doctor_sees_damaged_weights(contend: Command) -> None:

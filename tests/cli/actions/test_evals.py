@@ -99,6 +99,33 @@ def test_a_run_does_not_continue_under_other_variables_or_defaults(
     assert "other options: config" in refused.err
 
 
+def test_a_run_does_not_continue_with_changed_items(
+    contend: Command, models: ModelServer, data: str
+) -> None:
+    file = contend.home.parent / data
+
+    def write(version: int, **changes: str) -> None:
+        rows = [{"version": version}, {**ITEMS[0], **changes}, *ITEMS[1:]]
+        file.write_text("\n".join(map(json.dumps, rows)), "utf-8")
+
+    write(1)
+    assert _run(contend, data, "--limit", "2").code == 0
+    more = _run(contend, data)
+    assert more.code == 0, "items may be added"
+    assert "- Data: items.jsonl (version 1); 3 items with the hash " in more.out
+    write(2, answer="no")
+    refused = _run(contend, data)
+    assert (refused.code, len(models.calls)) == (2, 3)
+    assert "1 of the items have changed since the run in run was started" in refused.err
+    assert f"items/{ITEMS[0]['id']} (items was version 1 and is now 2)" in refused.err
+    assert _run(contend, data, out="other").code == 0
+    compared = contend.here("eval", "compare", "run", "other")
+    assert "Left out, because the items differ in the two runs: items/" in compared.err
+    assert "| single | 2 |" in compared.out
+    report = contend.here("eval", "report", "other", "--json").json
+    assert report["items"]["versions"] == {"items": 2}
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [

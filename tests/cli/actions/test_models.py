@@ -7,7 +7,15 @@ from threading import Thread
 
 import pytest
 
-from contend.models.providers.weights import KNOWN, SMALLEST, weights_path
+from contend.cli.actions.models import describe_download
+from contend.models.providers.weights import (
+    DEFAULT,
+    DEFAULT_EMBEDDING,
+    EMBEDDINGS,
+    KNOWN,
+    SMALLEST,
+    weights_path,
+)
 from tests.cli.support import Command
 
 NAME = "hf:some-owner/some-repository/small.q4.gguf"
@@ -54,6 +62,19 @@ def hub(content: bytes | None = CONTENT) -> Iterator[tuple[str, list[str]]]:
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+def test_a_download_says_how_large_it_is_how_long_it_takes_and_what_else_there_is() -> None:
+    first, instead = describe_download(KNOWN[DEFAULT])
+    assert first == (
+        "Downloading qwen2.5-coder-1.5b, once (1,117 MB, Apache-2.0): about 2 minutes at 10 MB/s."
+    )
+    assert "the small model (98 MB, only for trying" in instead
+    assert "`contend ask --model embedded:smollm2-135m`, or a real model: " in instead
+    small, real = describe_download(KNOWN[SMALLEST])
+    assert "(98 MB, Apache-2.0): about 10 seconds at 10 MB/s." in small
+    assert real.startswith("Instead, a real model: `contend ask --model PROVIDER:NAME`")
+    assert len(describe_download(EMBEDDINGS[DEFAULT_EMBEDDING][0])) == 1
 
 
 def test_a_file_of_the_hub_is_pulled_listed_and_removed(contend: Command) -> None:

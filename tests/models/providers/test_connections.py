@@ -10,9 +10,10 @@ import httpx
 import httpx2
 import pytest
 
-from contend.models.providers import connections
-from contend.models.providers.connections import PooledTransport, pooled
+from contend.models.providers import connections, stream_batches
+from contend.models.providers.connections import PooledTransport, SocketRest, pooled
 from contend.models.providers.registry import Options, close_models, open_model, parse_spec
+from contend.models.providers.stream_batches import LineReader
 from tests.support.model_server import ModelServer, Reply, always
 
 every_library = pytest.mark.parametrize("library", [httpx, httpx2])
@@ -24,9 +25,9 @@ def answer(body: bytes, *headers: str, length: int | None = None) -> bytes:
 
 
 class Peer:
-    """A server that answers each request with the same bytes."""
+    """A server that answers each request with the same bytes, or one part of them at a time."""
 
-    def __init__(self, sent: bytes | None, *, then_closes: bool = False) -> None:
+    def __init__(self, sent: bytes | list[bytes] | None, *, then_closes: bool = False) -> None:
         self.sent, self.then_closes = sent, then_closes
         self.connections = 0
         self.requests: list[bytes] = []
@@ -37,7 +38,11 @@ class Peer:
             if self.sent is None:
                 await reader.read()
                 break
-            writer.write(self.sent)
+            *first, last = self.sent if isinstance(self.sent, list) else [self.sent]
+            for part in first:
+                writer.write(part)
+                await asyncio.sleep(0.002)
+            writer.write(last)
             await writer.drain()
             if self.then_closes:
                 break
@@ -72,6 +77,35 @@ async def test_clients_take_turns_on_one_connection(library: Any) -> None:
         for _ in range(3):
             async with client(library) as asking:
                 assert (await asking.get(url)).text == "yes"
+    assert peer.connections == 1
+
+
+@every_library
+async def test_a_connection_whose_socket_rested_is_used_again(
+    library: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream_batches, "_LEAST_LINES", 0)
+    rests = list[float]()
+    begin = SocketRest.begin
+
+    def noted(rest: SocketRest, seconds: float) -> None:
+        rests.append(seconds)
+        begin(rest, seconds)
+
+    monkeypatch.setattr(SocketRest, "begin", noted)
+    lines = [f"line {n}\n".encode() for n in range(40)]
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    peer = Peer([head, *(b"%x\r\n%s\r\n" % (len(each), each) for each in lines), b"0\r\n\r\n"])
+    async with served(peer) as url, client(library) as asking:
+        for _ in range(3):
+            found = list[bytes]()
+            async with asking.stream("GET", url) as response:
+                reader = LineReader(response)
+                async for some in reader:
+                    found += some
+                    await reader.pause()
+            assert found == [each.strip() for each in lines]
+    assert rests
     assert peer.connections == 1
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contend.models.providers.connections import ON_END
+from contend.models.providers.connections import ON_END, REST
 from contend.models.providers.ollama_stream import _JsonLines
 from contend.models.providers.stream_batches import (
     SECONDS_OF_A_PIECE,
@@ -21,13 +21,31 @@ from contend.models.providers.stream_batches import (
 Step = float | bytes  # seconds of silence, or bytes
 
 
+class Rest:
+    """Notes how long a socket rests."""
+
+    def __init__(self) -> None:
+        self.times: list[float] = []
+        self.is_resting = False
+        self.has_begun = asyncio.Event()
+
+    def begin(self, seconds: float) -> None:
+        self.times.append(seconds)
+        self.is_resting = True
+        self.has_begun.set()
+
+    def end(self) -> None:
+        self.is_resting = False
+
+
 class Response:
     """Collects what has arrived until it is read, as a connection does."""
 
     def __init__(self, steps: Sequence[Step]) -> None:
         self._steps, self._arrived = steps, asyncio.Queue[bytes]()
         self._on_end: Callable[[], None] | None = None
-        self.extensions = {ON_END: self._set_on_end}
+        self.rest = Rest()
+        self.extensions = {ON_END: self._set_on_end, REST: self.rest}
         self._sending = asyncio.create_task(self._send())
 
     def _set_on_end(self, callback: Callable[[], None]) -> None:
@@ -79,6 +97,40 @@ async def test_the_first_words_come_at_once_and_then_one_piece_at_a_time() -> No
 @pytest.mark.looptime
 async def test_the_end_of_a_response_ends_a_pause() -> None:
     assert await read([line("one "), 0.01, line("two"), 0.002]) == [(0.0, "one "), (0.012, "two")]
+
+
+@pytest.mark.looptime
+async def test_the_socket_of_a_fast_answer_rests_for_a_small_part_of_the_time_so_far() -> None:
+    steps = [step for n in range(1000) for step in (0.001, line(f"{n} "))]
+    response = Response(steps)
+    found = [event async for event, _ in read_pieces(response, _JsonLines())]
+    assert "".join(e["message"]["content"] for e in found) == "".join(f"{n} " for n in range(1000))
+    assert response.rest.times == sorted(response.rest.times)
+    assert 0.002 < response.rest.times[0] < 0.006
+    assert 0.015 < response.rest.times[-1] < 0.02
+    assert not response.rest.is_resting
+
+
+@pytest.mark.looptime
+async def test_the_socket_of_a_slow_answer_does_not_rest() -> None:
+    response = Response([step for n in range(80) for step in (0.0125, line(f"{n} "))])
+    assert [event async for event, _ in read_pieces(response, _JsonLines())]
+    assert response.rest.times == []
+
+
+@pytest.mark.looptime
+async def test_a_cancelled_answer_wakes_its_socket() -> None:
+    response = Response([*(step for n in range(500) for step in (0.001, line("a"))), 60.0])
+
+    async def read_all() -> None:
+        async for _ in read_pieces(response, _JsonLines()):
+            pass
+
+    reading = asyncio.create_task(read_all())
+    await response.rest.has_begun.wait()
+    reading.cancel()
+    await asyncio.wait([reading])
+    assert not response.rest.is_resting
 
 
 @pytest.mark.looptime

@@ -1,11 +1,9 @@
 """A headless Chromium, and the service with scripted models behind it."""
 
-import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +12,13 @@ import uvicorn
 
 from contend.service.app import create_app
 from contend.service.options import ServiceOptions
+from tests.support.chromium import CHROMIUM, how_to_get_a_browser
 from tests.support.model_server import ModelServer, Script
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 # Kept for people to look at.
 PICTURES = Path(__file__).parents[3] / ".cache" / "pictures"
 needs_browser = pytest.mark.skipif(
-    CHROMIUM is None or find_spec("playwright") is None,
-    reason="needs Chromium (`apt install chromium`) and `pip install playwright`",
+    how_to_get_a_browser() is not None, reason=f"needs a browser: {how_to_get_a_browser()}"
 )
 
 

@@ -52,6 +52,10 @@ def test_no_view_has_serious_barriers(theme: str, monkeypatch: pytest.MonkeyPatc
             page = browser.open(path, color_scheme=theme, width=1400 if path else 390)
             page.wait_for_selector(sign)
             found += barriers(page)
+            if path == "#/library":
+                page.click(f"li:has-text('{QUESTION}') .row-menu")
+                page.click(".menu:visible >> text=Rate")
+                found += barriers(page)
         is_seen.set()
         assert found == []
         assert browser.errors == []

@@ -148,6 +148,50 @@ def test_a_debate_is_paused_reloaded_resumed_rated_exported_and_deleted(
         assert browser.errors == []
 
 
+def test_a_debate_is_rated_in_the_library_with_the_keyboard(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with serve_page(debaters(), monkeypatch) as address, open_browser(address) as browser:
+        page = browser.open()
+        fill_in(page, "adversarial", QUESTION)
+        start(page)
+        page.wait_for_selector(".pill-done")
+        page.goto(f"{address}/#/library")
+
+        def open_rating() -> Any:
+            page.locator(".row-menu").press("Enter")
+            page.get_by_role("menuitem", name="Rate").press("Enter")
+            return page.get_by_role("group", name=f"Your rating of {QUESTION}")
+
+        rating = open_rating()
+        assert page.evaluate("document.activeElement.textContent") == "1"
+        page.keyboard.press("Escape")
+        assert rating.count() == 0
+        assert page.evaluate("document.activeElement.className").endswith("row-menu")
+        open_rating()
+        for _ in range(8):
+            page.keyboard.press("ArrowRight")
+        page.keyboard.press("ArrowLeft")
+        page.keyboard.press("Enter")
+        page.wait_for_selector(".row-about:has-text('you rated it 8')")
+        assert page.locator("#announcer").text_content() == "Rated 8 of 10"
+        assert rating.count() == 0
+        assert page.evaluate("document.activeElement.className").endswith("row-menu")
+        assert page.url.endswith("#/library"), "the debate is not opened"
+        open_rating()
+        pressed = page.get_by_role("button", name="8", exact=True)
+        assert pressed.get_attribute("aria-pressed") == "true"
+        assert pressed.evaluate("button => button === document.activeElement")
+        for width in (390, 1400):
+            page.set_viewport_size({"width": width, "height": 700})
+            page.screenshot(path=PICTURES / f"library-rating-{width}.png")
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        page.get_by_role("button", name="Cancel").click()
+        page.reload()
+        page.wait_for_selector(".row-about:has-text('you rated it 8')")
+        assert browser.errors == []
+
+
 def test_a_rating_outlives_a_record_that_was_loaded_before_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
