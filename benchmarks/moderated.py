@@ -1,5 +1,3 @@
-"""Measures what the folder of a moderated debate costs."""
-
 import time
 from datetime import UTC, datetime
 from pathlib import Path

@@ -36,7 +36,7 @@ def parse_age(text: str) -> timedelta:
 
 
 def delete_debates(records: Repository, ids: Sequence[str], *, compact: bool = False) -> Pruned:
-    """Delete the debates that no process runs; with `compact`, shrink the database too."""
+    """Delete debates that are not running; `compact` also shrinks the database."""
     deleted, problems, files, freed = [], list[str](), set[Path](), 0
     for each in ids:
         debate = _find(records, each)
