@@ -1,5 +1,3 @@
-"""Runs all benchmarks, prints the results and writes them to RESULTS.md."""
-
 import os
 import platform
 import sys

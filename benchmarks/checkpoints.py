@@ -42,7 +42,6 @@ Would benefit from finetune: false
 
 
 def results() -> list[Result]:
-    """Measure the size per turn, its growth, and the CPU time per step beyond a bare saver."""
     register_speaker()
     per_turn = {turns: _bytes_of_debate(turns) / turns / 1024 for turns in _TURNS}
     shown = ", ".join(f"{turns}: {size:.1f} KB" for turns, size in per_turn.items())
@@ -101,7 +100,6 @@ def _bare() -> "AbstractAsyncContextManager[BaseCheckpointSaver[str]]":
 
 
 async def _run(opened: "OpenSaver", rounds: int) -> int:
-    """Run the real graph and saver without the runner; return the number of turns."""
     from contend.graph.adversarial import builder
     from contend.graph.protocols.base import strategy_for
     from contend.graph.settings import AdversarialSettings
@@ -128,7 +126,6 @@ async def _run(opened: "OpenSaver", rounds: int) -> int:
 
 
 def _speeches() -> Iterator[str]:
-    """Yield critiques of 4 KB; no two share their prose."""
     files = sorted((REPOSITORY / "retrieval" / "shipped_templates").glob("*.md"))
     prose = "".join(file.read_text("utf-8") for file in files)
     size = _TEXT_BYTES - len(_SPEECH.encode())

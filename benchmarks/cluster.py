@@ -84,7 +84,6 @@ def _workers(home: Path, postgres: PostgresServer, server: Any, count: int) -> W
 
 
 async def _run(workers: Workers, count: int, kill_after: float | None = None) -> None:
-    """Run forecasts concurrently, and distribute them over the workers in turn."""
     clients = [get_client(url=url, api_key=None, timeout=600) for url in workers.addresses]
     # Watch all forecasts through the last worker, because the first one may be killed.
     running = [asyncio.create_task(_forecast(clients, at)) for at in range(count)]

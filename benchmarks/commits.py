@@ -1,4 +1,4 @@
-"""Measures the delay until a finished model call is in the database, safe from a crash."""
+"""Measures how long a finished model call takes to reach the database."""
 
 import asyncio
 import gc
@@ -21,7 +21,6 @@ _MARK = re.compile(rb"mark-[0-9a-f]{12}")
 
 
 def results() -> list[Result]:
-    """Measure the time from the server's last byte to the commit, for each protocol on SQLite."""
     protocols: dict[str, Callable[[], Any]] = {
         "adversarial": debate,
         "forum": partial(debate, parallel.forum_settings(5, 2, judge_mode="self_convergence")),
@@ -58,7 +57,7 @@ def _measure(name: str, run: Callable[[], Any], server: ModelProcess) -> list[Re
 
 @contextmanager
 def _commit_times() -> Iterator[dict[bytes, float]]:
-    """Yield a dictionary in which every connection stores the commit time of each reply."""
+    """Yield a dictionary that gets the time at which each reply is committed."""
     times: dict[bytes, float] = {}
 
     class Timed(sqlite3.Connection):

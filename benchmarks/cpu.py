@@ -15,7 +15,7 @@ _SECONDS_PER_TOKEN = 0.001
 
 
 def results() -> list[Result]:
-    """Measure calls of two lengths; the difference is the cost of the tokens alone."""
+    """Measure calls of two lengths; their difference is the cost of the tokens alone."""
     short, long = _per_call(_SHORT), _per_call(_LONG)
     per_token = {who: (long[who] - short[who]) / (_LONG - _SHORT) for who in short}
     return [
@@ -25,7 +25,6 @@ def results() -> list[Result]:
 
 
 def _per_call(tokens: int) -> dict[str, float]:
-    """Return the CPU seconds per call, for a debate, the bare openai client and plain aiohttp."""
     took: dict[str, list[float]] = {"ours": [], "bare": [], "by hand": []}
     with model_process("--tokens", str(tokens), "--chunk-delay", str(_SECONDS_PER_TOKEN)) as server:
         cpu(debate)  # imports and caches

@@ -109,7 +109,6 @@ async def _replay_many_by_hand(number: int) -> dict[str, float]:
 
 
 async def _run_debates(number: int) -> dict[str, float]:
-    """Run one debate to warm up, and then all debates; return the times and the memory."""
     from contend.debates.run import open_repository
 
     records, chosen = open_repository(), refine_settings(_MODELS, _ROUNDS)

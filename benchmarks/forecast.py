@@ -147,7 +147,6 @@ def _text(message: Any) -> str:
 
 
 def _tokens(calls: Sequence[ObservedCall]) -> list[Result]:
-    """Count tokens with a real tokenizer; replies have the requested length."""
     count = _counter()
     sent = [sum(count(_text(m)) for m in call.messages) for call in calls]
     back = [count(call.reply) for call in calls]
@@ -163,7 +162,7 @@ def _tokens(calls: Sequence[ObservedCall]) -> list[Result]:
 
 
 def _counter() -> Callable[[str], int]:
-    """Load MiniLM's WordPiece tokenizer, which gives more tokens than chat models' tokenizers."""
+    """Load MiniLM's tokenizer, because it counts more tokens than those of chat models."""
     from tokenizers import Tokenizer
 
     from contend.models.providers.weights import (

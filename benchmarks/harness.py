@@ -1,5 +1,3 @@
-"""Provides results, the model process, debates and the bare client to all benchmarks."""
-
 import asyncio
 import json
 import math
@@ -71,7 +69,6 @@ class ModelProcess:
         self.url = self._line()
 
     def take_calls(self) -> list[ObservedCall]:
-        """Return the calls since the previous call of this method."""
         self._pipe_in().write("calls\n")
         self._pipe_in().flush()
         return [ObservedCall(**call) for call in json.loads(self._line())]
@@ -97,7 +94,6 @@ class ModelProcess:
 
 @contextmanager
 def model_process(*options: str) -> Iterator[ModelProcess]:
-    """Run a model process with a separate data folder."""
     process = ModelProcess(*options)
     try:
         with data_home() as home, environment(CONTEND_HOME=str(home), **process.environment()):
@@ -131,7 +127,6 @@ def settings(**changes: Any) -> dict[str, Any]:
 
 
 async def debate(chosen: "DebateSettings | None" = None, watch: "Watch | None" = None) -> None:
-    """Run one whole debate through the runner, with records and SQLite checkpoints."""
     from contend.debates.run import open_repository
 
     records = open_repository()
@@ -146,7 +141,6 @@ async def debate_in(
     chosen: "DebateSettings | None" = None,
     watch: "Watch | None" = None,
 ) -> None:
-    """Run one whole debate, and store the record next to existing records."""
     from langgraph.runtime import RunControl
 
     from contend.debates.prepare import PreparedDebate, write_debate
@@ -162,12 +156,10 @@ async def debate_in(
 
 
 async def replay(calls: list[ObservedCall]) -> None:
-    """Make the same calls in sequence with the bare openai client."""
     await replay_steps([[call] for call in calls])
 
 
 async def replay_steps(steps: Sequence[Sequence[ObservedCall]]) -> list[float]:
-    """Make the same calls with the bare client, step by step; return the seconds per step."""
     from openai import AsyncOpenAI
 
     took = []
@@ -180,7 +172,6 @@ async def replay_steps(steps: Sequence[Sequence[ObservedCall]]) -> list[float]:
 
 
 async def replay_by_hand(calls: list[ObservedCall]) -> None:
-    """Make the same calls in sequence with aiohttp."""
     import aiohttp
 
     async with aiohttp.ClientSession(headers=service_key()) as session:
@@ -189,7 +180,6 @@ async def replay_by_hand(calls: list[ObservedCall]) -> None:
 
 
 async def repeat_by_hand(session: Any, call: ObservedCall) -> None:
-    """Make a call with aiohttp, and parse every event."""
     import orjson
 
     address = f"{os.environ['OPENAI_BASE_URL']}/chat/completions"
@@ -216,7 +206,6 @@ def slowest(calls: Iterable[ObservedCall]) -> float:
 
 
 def in_steps(calls: list[ObservedCall], sizes: Sequence[int]) -> list[list[ObservedCall]]:
-    """Group calls into steps; raise an error if the number of calls is wrong."""
     if len(calls) != sum(sizes):
         raise RuntimeError(f"the debate made {len(calls)} calls, not {sum(sizes)}")
     left = iter(calls)
@@ -235,7 +224,6 @@ async def repeat_call(client: Any, call: ObservedCall) -> None:
 
 
 def measured(clock: Callable[[], float], work: Callable[[], Any]) -> float:
-    """Measure the time of a coroutine, including the event loop."""
     began = clock()
     asyncio.run(work())
     return clock() - began

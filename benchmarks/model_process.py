@@ -1,4 +1,4 @@
-"""Runs the model server, which gives valid answers of a fixed length after a fixed delay."""
+"""Runs a model server whose valid answers have a fixed length and a fixed delay."""
 
 import argparse
 import hashlib
@@ -44,8 +44,6 @@ def speaker(tokens: int, delay: float, chunk_delay: float, *, keeps_pace: bool =
 
 
 def marked(script: Script) -> Script:
-    """Begin every reply with a hash of the request."""
-
     def speak(request: Request) -> Reply:
         reply = script(request)
         said = reply if isinstance(reply, Reply) else Reply(reply)
@@ -56,7 +54,6 @@ def marked(script: Script) -> Script:
 
 
 def _decision(request: Request) -> dict[str, object] | None:
-    """Return the decision for a request, with three claims per statement in a moderated debate."""
     if request.model == "floor":
         what = part_of(request)
         return _CLAIMS if what == "claims" else decided(what, request)

@@ -1,5 +1,3 @@
-"""Measures what the folder of a moderated debate costs."""
-
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +13,7 @@ _TURNS, _WORDS = 80, 250
 # A statement: requested, made, its claims listed, then all three checked at once.
 _STATEMENT = [1, 1, 1, 3]
 # Two openings, four statements in the round and its summary, two closings and the end; then three
-# stages are scored in both orders, all at once, and the debate is summarised.
+# stages are scored in both orders, all at once, and the debate is summarized.
 STEPS = [*_STATEMENT * 2, *_STATEMENT * 4, 1, *_STATEMENT * 2, 1, 6, 1]
 
 

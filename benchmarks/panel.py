@@ -1,5 +1,3 @@
-"""Scripts answers for a forecasting panel, with arguments of the requested length."""
-
 import json
 import re
 
@@ -27,8 +25,6 @@ _PACE = {"optimist": 1.5, "pessimist": 0.5, "contrarian": 1.25, "historian": 0.7
 
 
 def panel(delay: float) -> Script:
-    """Script all five roles; every argument is about as long as the limit."""
-
     def speak(request: Request) -> Reply:
         tag = re.findall(r'"nonce": "(\w+)"', request.text)
         block, words = _block(request), _words(request)

@@ -28,7 +28,6 @@ _SEATS = 5
 
 
 def results() -> list[Result]:
-    """Measure parallel rounds and conviction checks."""
     with model_process(*pace(_SECONDS)) as server:
         return [_first_round(server), _checks(server)]
 
@@ -46,7 +45,6 @@ class _Stopwatch:
 
 
 def _first_round(server: ModelProcess) -> Result:
-    """Measure the time from the first to the last event of round 1."""
     ratios, chosen = _Ratios(), forum_settings(_SEATS, 1, judge_mode="display_only")
     asyncio.run(debate(chosen))  # imports and caches
     server.take_calls()
@@ -60,7 +58,6 @@ def _first_round(server: ModelProcess) -> Result:
 
 
 def _checks(server: ModelProcess) -> Result:
-    """Measure the time from the end of round 2 to the event with the remaining seats."""
     ratios, chosen = _Ratios(), forum_settings(_SEATS, 3, judge_mode="self_convergence")
     for _ in range(_RUNS):
         watch = _Stopwatch()
@@ -100,7 +97,6 @@ def forum_settings(seats: int, rounds: int, **changes: Any) -> "DebateSettings":
 
 
 def refine_settings(seats: int, rounds: int) -> "DebateSettings":
-    """Return settings for a refine debate that runs the full number of rounds."""
     from contend.graph.settings import RefineSettings
 
     return RefineSettings.model_validate(debaters(seats) | {"max_debate_rounds": rounds})

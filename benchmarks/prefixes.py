@@ -32,7 +32,6 @@ class _Case:
 
 
 def results() -> list[Result]:
-    """Measure every protocol with one model for all seats, and with one for each."""
     with model_process("--tokens", "300", "--mark") as server:
         return [result for case in _cases() for result in _measure(server, case)]
 

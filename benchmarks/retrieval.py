@@ -48,13 +48,11 @@ _MILLION = 1_000_000
 
 
 def results() -> list[Result]:
-    """Run all measurements except `million`, which is slow."""
     steps = [_step(_SMALL, STEP_LIMIT), _step(_LARGE)]
     return [*_searching(1_000)[0], *_searching(100_000)[0], *steps, *_opening()]
 
 
 def million() -> list[Result]:
-    """Compare approximate search over a million vectors with exact search."""
     import faiss
 
     vectors, queries = _clustered(_MILLION)
@@ -100,7 +98,6 @@ def _unit(rows: Vectors) -> Vectors:
 def _searching(
     count: int, made: tuple[Vectors, Vectors] | None = None
 ) -> tuple[list[Result], VectorIndex]:
-    """Measure search time, build time and disk size for this many vectors."""
     from contend.retrieval import index as adapter
 
     vectors, queries = made or _clustered(count)
@@ -155,7 +152,6 @@ def _step(templates: int, limit: float = math.inf) -> Result:
 
 
 def _write_templates(home: Path, count: int) -> int:
-    """Fill the library with templates that have as many lines as built-in templates."""
     from contend.retrieval.templates import shipped_templates, user_folder
 
     shipped = shipped_templates()
@@ -177,7 +173,6 @@ def _template(number: int, lines: int, like: Template) -> Template:
 
 
 async def _find_all(templates: int) -> tuple[float, int]:
-    """Return the median milliseconds per question, and the number of vectors."""
     from contend.graph.settings import AdversarialSettings
     from contend.models.embeddings import Embedder
     from contend.retrieval.template_search import find_templates, open_searcher

@@ -28,7 +28,6 @@ _LANGGRAPH = ["-c", "import langgraph.graph"]
 
 
 def results() -> list[Result]:
-    """Return medians after one warm-up run."""
     with model_process("--tokens", "20") as server:
         link_embedding_weights(Path(os.environ["CONTEND_HOME"]))
         _first_call(server, templates=True)

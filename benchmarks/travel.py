@@ -34,7 +34,6 @@ _CALL = 1.0
 
 
 def results() -> list[Result]:
-    """Measure a debate of 50 turns of 4 KB, and a debate with simulated delays."""
     register_speaker()
     with data_home() as home, environment(CONTEND_HOME=str(home)):
         stored = asyncio.run(_long_debate())
@@ -65,7 +64,6 @@ async def _long_debate() -> "StoredDebate":
 
 
 def _replay(stored: "StoredDebate") -> list[Result]:
-    """Show all events in a terminal of 100 columns, and rerun the graph from the recording."""
     from rich.console import Console
 
     from contend.cli.actions.replay import show_events
@@ -108,7 +106,6 @@ def _fork(home: Path, stored: "StoredDebate") -> list[Result]:
 
 
 def _recording() -> Result:
-    """Compare alternating debates with and without recording."""
     with model_process(*pace(_CALL)):
         wall(debate)  # imports and caches
         pairs = [(wall(debate), _without_recording()) for _ in range(_RUNS)]

@@ -97,7 +97,7 @@ def make_service() -> Any:
 
 
 class BareDebate:
-    """Makes the same calls in sequence, and keeps the grouped tokens in memory."""
+    """The same calls in sequence, without the service; grouped tokens stay in memory."""
 
     def __init__(self) -> None:
         self.events: list[bytes] = []
@@ -137,7 +137,6 @@ class BareDebate:
 
 
 def make_bare() -> Starlette:
-    """Return a minimal Starlette app that runs the same calls."""
     debates: list[BareDebate] = []
 
     async def start(_: Request) -> JSONResponse:

@@ -30,7 +30,6 @@ _STAMP = re.compile(r"\b\d+\.\d{6}\b")
 
 
 def results() -> list[Result]:
-    """Measure one debate with many viewers, many debates, stalled readers, and the web page."""
     shared = _compare(f"{_VIEWERS} viewers of one debate", debates=1, viewers=_VIEWERS)
     apart = _compare(f"{_DEBATES} debates at once, a viewer each", debates=_DEBATES, viewers=1)
     return [*shared, *apart, _stalled(), _wire(), *_first_paint()]
@@ -44,7 +43,6 @@ class ViewerServer:
         self.port = int(self._process.stdout.readline())
 
     def used(self) -> dict[str, float]:
-        """Return the CPU seconds and megabytes that the process has used."""
         self._process.stdin.write("\n")
         self._process.stdin.flush()
         found: dict[str, float] = json.loads(self._process.stdout.readline())
@@ -110,8 +108,6 @@ async def _start(port: int) -> str:
 
 @dataclass(frozen=True)
 class Load:
-    """The resources and delays measured while streaming to all viewers."""
-
     cpu: float
     mb: float
     delays: list[float]
@@ -124,7 +120,6 @@ class Load:
 
 
 async def _load(server: ViewerServer, debates: int, viewers: int) -> Load:
-    """Stream debates to viewers, and check that each viewer gets every event in order."""
     before = server.used()
     ids = [await _start(server.port) for _ in range(debates)]
     watching = {each: [Viewer() for _ in range(viewers)] for each in ids}
@@ -198,7 +193,7 @@ def _compare(what: str, debates: int, viewers: int) -> list[Result]:
 
 
 def _stalled() -> Result:
-    """Connect viewers that never read; check that the debate ends and frees all viewers' memory."""
+    """Connect viewers that never read; check that the debate ends and their memory is freed."""
     with viewer_server("service") as server:
         asyncio.run(_load(server, 1, 20))
         before = server.used()["mb"]
@@ -231,7 +226,6 @@ async def _stall(server: ViewerServer) -> tuple[list[socket.socket], float]:
 
 
 def _wire() -> Result:
-    """Add up the bytes of script and style that a browser loads for the web page."""
     from starlette.testclient import TestClient
 
     from contend.service.app import create_app
@@ -246,7 +240,6 @@ def _wire() -> Result:
 
 
 def _first_paint() -> list[Result]:
-    """Compare the first paint of the web page and a static file, if a browser is available."""
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if chromium is None:
         print("No Chromium, so the first paint is not measured.", file=sys.stderr)

@@ -21,7 +21,6 @@ def complete_debate(incomplete: str) -> list[Choice]:
 
 
 def complete_model(incomplete: str) -> list[Choice]:
-    """Offer usable models (Ollama, built-in, with a key) and models from earlier debates."""
     found: dict[str, str] = {}
     for spec, about in (*_usable(), *_used()):
         found.setdefault(spec, about)

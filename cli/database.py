@@ -76,7 +76,6 @@ def existing(reference: str) -> Iterator[tuple[Repository, StoredDebate]]:
 
 
 def adopt_if_any(opened: Repository) -> None:
-    """Create records for threads that other programs ran on this database."""
     threads = opened.threads.unread()
     if threads:
         from contend.debates.adoption import adopt_threads  # slow to import, and rarely needed

@@ -1,5 +1,3 @@
-"""Explains mistakes in a command line and suggests what to do next."""
-
 import difflib
 import json
 from typing import Any
@@ -76,7 +74,6 @@ _MISSING = {
 
 
 def explain_usage(error: Any, arguments: list[str], command: str) -> str:
-    """Explain a mistake in the command line, and suggest a correction."""
     said = str(error.format_message())
     if hint := _offer_ask(said, arguments) or _offer_command(error, said):
         return hint
@@ -88,7 +85,7 @@ def explain_usage(error: Any, arguments: list[str], command: str) -> str:
 
 
 def _offer_ask(said: str, arguments: list[str]) -> str:
-    """Return a suggestion to use `contend ask`, if the user typed a question without a command."""
+    """Suggest `contend ask` if the user typed a question without a command."""
     if not said.startswith("No such command"):
         return ""
     words = [each for each in arguments if not each.startswith("-")]

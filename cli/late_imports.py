@@ -25,7 +25,6 @@ _CODE = "__late_code__"
 
 
 def delay_imports() -> None:
-    """Run a package's code when one of its names is first used, not when it is imported."""
     sys.meta_path.insert(0, _Finder())
 
 
@@ -61,7 +60,6 @@ class _CodeLoader(Loader):
 
 class _LateModule(ModuleType):
     def __getattr__(self, name: str) -> Any:
-        """Return an attribute after running the package's code, or importing its submodule."""
         submodule = f"{self.__name__}.{name}"
         # Unlike import_module, these let two threads import modules that need each other.
         if find_spec(submodule):

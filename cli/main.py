@@ -173,7 +173,6 @@ def run(arguments: list[str]) -> int:
 
 
 def _load_keys(arguments: list[str]) -> None:
-    """Load .env and the stored keys, unless the command only prints help or the version."""
     if not arguments or {"-h", "--help", "--version"} & {*arguments}:
         return
     from contend.cli.view.console import print_message  # slow to import
@@ -181,7 +180,9 @@ def _load_keys(arguments: list[str]) -> None:
 
     notices = load_keys(Path())
     if (names := redirected_by_dotenv()) and not _QUIET & {*arguments}:
-        notices.append(f".env decides where data is sent or stored: {', '.join(names)}.")
+        notices.append(
+            f".env sets variables that control where data is sent or stored: {', '.join(names)}."
+        )
     for notice in notices:
         print_message(f"Note: {notice}", style="warning")
 

@@ -1,5 +1,3 @@
-"""Reads a turn from the person at the terminal."""
-
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -17,7 +15,6 @@ def print_request(asked: Mapping[str, Any]) -> None:
 
 
 def read_answer() -> str:
-    """Return what the person types, or an empty string if there is no answer."""
     if not sys.stdin.isatty():
         return ""
     print_message(_HOW_TO_END)

@@ -1,5 +1,3 @@
-"""Handles signals that ask a running command to stop."""
-
 import asyncio
 import signal
 from collections.abc import Callable
@@ -10,7 +8,6 @@ _SIGNALS = [
 
 
 def on_stop_signal(stop: Callable[[], None]) -> None:
-    """Call `stop` in the running event loop on each signal."""
     loop = asyncio.get_running_loop()
     for number in _SIGNALS:
         try:

@@ -43,22 +43,19 @@ class Participant:
 
 
 def advocate(name: str, position: str, model: str | None = None, **more: Any) -> Participant:
-    """Return a participant who argues for a position."""
     return Participant("position_advocate", name, position, model, **more)
 
 
 def moderator(name: str = "Moderator", model: str | None = None, **more: Any) -> Participant:
-    """Return the participant who leads the debate."""
     return Participant("moderator", name, model=model, **more)
 
 
 def fact_checker(name: str = "Fact checker", model: str | None = None, **more: Any) -> Participant:
-    """Return the participant who checks claims; without one, claims are not checked."""
+    """Return the participant who checks claims; without one, nobody checks them."""
     return Participant("fact_checker", name, model=model, **more)
 
 
 def judge(model: str | None = None, **more: Any) -> Participant:
-    """Return the participant who scores the statements."""
     return Participant("judge", "Judge", model=model, **more)
 
 

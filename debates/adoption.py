@@ -56,7 +56,6 @@ async def _adopt_thread(records: Repository, graph: Graph, thread: UnreadThread)
 
 
 def _with_settings(protocol: str, state: DebateState) -> DebateState:
-    """Rebuild the settings if an earlier release did not store them in the state."""
     if state.get("settings"):
         return state
     models = {seat.id: seat.model for seat in state["seats"]}
@@ -78,7 +77,6 @@ def adopt(
     state: DebateState,
     where: str,
 ) -> StoredDebate:
-    """Create a thread's debate record, so that every front end can list and resume it."""
     settings = {**settings_in(state, protocol), RAN_ON: where}
     is_demo = is_demonstration(state["seats"])
     with suppress(DebateExists):  # another process has just adopted it
@@ -87,7 +85,6 @@ def adopt(
 
 
 async def write_origin_of_copy(records: Repository, graph: Graph, thread: str) -> None:
-    """Record the parent of a thread that a client of a server copied."""
     original = await asyncio.to_thread(records.threads.find_original, thread)
     if original is None:
         return

@@ -28,8 +28,6 @@ Attachment = TypeVar("Attachment", Document, Image)
 
 @dataclass(frozen=True)
 class Attachments:
-    """Files that are checked but not stored yet."""
-
     loaded: tuple[Loaded, ...] = ()
     pictures: tuple[Picture, ...] = ()
     notices: tuple[str, ...] = ()
@@ -48,7 +46,7 @@ def read_attachments(
     images: Sequence[Path],
     of_seats: Mapping[str, SeatFiles] | None = None,
 ) -> Attachments:
-    """Read each file once; if any are invalid, raise a BadInput that lists them all."""
+    """Read all files; raise a BadInput that lists every invalid one."""
     own = (of_seats or {}).items()
     docs: Given = {None: documents} | {seat: _paths(files.docs) for seat, files in own}
     pictures: Given = {None: images} | {seat: _paths(files.images) for seat, files in own}
@@ -108,7 +106,6 @@ async def store_attachments(
     embedding_model: str,
     on_progress: Progress,
 ) -> str:
-    """Store the files and return any notice; refuse documents that cannot be indexed."""
     notice = ""
     if attachments.loaded:
         embedder = Embedder(embedding_model, settings)
@@ -139,7 +136,6 @@ async def _store_documents(
 
 
 def check_stored_files(documents: Sequence[Document], images: Sequence[Image]) -> None:
-    """Refuse to resume a debate whose stored files are missing."""
     if documents:
         load_corpus(tuple(documents), data_home())
     load_images(images, data_home())

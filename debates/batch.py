@@ -1,5 +1,3 @@
-"""Runs debates on many questions in parallel, and continues interrupted batches."""
-
 import asyncio
 import json
 from collections import deque
@@ -55,8 +53,6 @@ class BatchOptions:
 
 @dataclass(frozen=True)
 class CheckedQuestion:
-    """A question with valid settings and outcomes."""
-
     asked: BatchQuestion
     draft: prepare.DebateDraft
     request: DebateRequest | None
@@ -64,7 +60,7 @@ class CheckedQuestion:
 
 @dataclass(frozen=True)
 class BatchJob:
-    """A debate to start if `prepared` is set, and to continue otherwise."""
+    """A debate to start if `prepared` is set, otherwise one to continue."""
 
     debate_id: str
     prepared: prepare.PreparedDebate | None = None
@@ -78,7 +74,7 @@ def check_questions(
     source: str,
     environ: Mapping[str, str],
 ) -> tuple[list[CheckedQuestion], list[str]]:
-    """Check everything that can be checked without a model; errors name the row."""
+    """Check everything that needs no model; name the row in errors."""
     known: dict[str, DebateSettings] = {}
     checked, notices = [], []
     for each in questions:
@@ -108,7 +104,6 @@ async def prepare_jobs(
     records: Repository,
     reporter: prepare.Reporter,
 ) -> list[BatchJob]:
-    """Check the models for every unfinished debate before the first paid call."""
     stored = set(await asyncio.to_thread(records.ids))
     new = [each for each, debate_id in zip(checked, ids, strict=True) if debate_id not in stored]
     plans = await _prepare(new, reporter)
@@ -160,8 +155,6 @@ async def _prepare(
 
 
 class Batch:
-    """Runs the jobs, and writes each result when the debate ends."""
-
     def __init__(
         self,
         records: Repository,
@@ -185,13 +178,12 @@ class Batch:
                 raise ended
 
     def pause(self) -> None:
-        """Stop after the current turns, without starting more debates."""
         self._waiting.clear()
         for control in self._running.values():
             control.request_drain("the batch was stopped")
 
     def cancel(self) -> None:
-        """Stop immediately, but keep finished turns."""
+        """Stop immediately; finished turns stay stored."""
         self.pause()
         for worker in self._workers:
             worker.cancel()

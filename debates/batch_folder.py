@@ -55,7 +55,7 @@ class BatchFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Lock the folder; at the end, remove the folder if it still has no plan."""
+        """Lock the folder; at the end, remove it if no plan was written."""
         # The operating system releases this lock even if the process is killed.
         lock = FileLock(self.path / _LOCK, blocking=False, fallback_to_soft=False)
         try:
@@ -79,7 +79,6 @@ class BatchFolder:
                     each.rmdir()
 
     def open(self, questions: Sequence[BatchQuestion], options: Mapping[str, Any]) -> list[str]:
-        """Return the debate id of each question; refuse a folder that belongs to another batch."""
         known = self._read_plan(questions, options)
         ids = known | {_key(q): str(uuid4()) for q in questions if _key(q) not in known}
         rows = [{"id": ids[key], **json.loads(key)} for key in ids]

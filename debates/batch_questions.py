@@ -28,13 +28,12 @@ class BatchQuestion:
     due: str = ""
 
     def key(self) -> dict[str, Any]:
-        """Return the values that identify the question even if rows have moved."""
+        """Return the values that identify the question even if its row has moved."""
         values = {**asdict(self), "outcomes": list(self.outcomes)}
         return {name: value for name, value in values.items() if value and name != "where"}
 
 
 def read_questions(path: Path) -> list[BatchQuestion]:
-    """Read all questions; raise a BadInput that names the row of an invalid one."""
     read = _READERS.get(path.suffix.lower())
     if read is None:
         raise BadInput(

@@ -118,7 +118,6 @@ def _refuse_damaged(name: str) -> NoReturn:
 
 
 def check_same(cassette: Cassette, question: str | None, values: Mapping[str, Any]) -> None:
-    """Refuse a question or settings that differ from the recording."""
     recorded = cassette.debate
     if question is not None and question.strip() != recorded.question.strip():
         raise BadInput(
@@ -137,7 +136,6 @@ def check_same(cassette: Cassette, question: str | None, values: Mapping[str, An
 
 
 def start_from_cassette(records: Repository, cassette: Cassette) -> StoredDebate:
-    """Store a new debate with the same question, to be run with the recorded calls."""
     debate, fresh = cassette.debate, str(uuid4())
     state = debate.as_state()
     given = cast("DebateState", {name: state[name] for name in state if name in _INPUT_KEYS})  # type: ignore[literal-required]

@@ -45,8 +45,6 @@ _NEWEST = sa.text(
 
 @dataclass(frozen=True)
 class UnreadThread:
-    """A thread that has no debate record, or whose record is older than its checkpoints."""
-
     id: str
     protocol: str
     checkpoint: str
@@ -62,7 +60,6 @@ class CheckpointThreads:
         self._unreadable: dict[str, str] = {}
 
     def unread(self) -> list[UnreadThread]:
-        """Return other programs' threads that have no record or have changed since."""
         try:
             return self._find_unread()
         except sa.exc.DatabaseError:  # a command that needs the damaged data reports it
@@ -82,7 +79,7 @@ class CheckpointThreads:
         ]
 
     def skip_unreadable(self, thread: UnreadThread) -> None:
-        """Leave the thread out until it has a newer checkpoint."""
+        """Leave the thread out of `unread` until it has a newer checkpoint."""
         self._unreadable[thread.id] = thread.checkpoint
 
     def first_checkpoint(self, thread: str) -> str | None:
@@ -91,7 +88,7 @@ class CheckpointThreads:
             return connection.execute(first).scalar()
 
     def find_original(self, thread: str) -> tuple[str, frozenset[str]] | None:
-        """Return the debate that a thread was copied from, and the checkpoints they share."""
+        """Return the debate that a thread was copied from and the shared checkpoints, or None."""
         first = self.first_checkpoint(thread)
         copied = sa.and_(_rows.checkpoint_id == first, _rows.thread_id != thread)
         others = sa.select(debates.c.id).where(debates.c.id.in_(_threads_with(copied)))
@@ -106,7 +103,7 @@ class CheckpointThreads:
     def write_record(
         self, thread: UnreadThread, begun: datetime, status: Status, state: DebateState
     ) -> None:
-        """Update a thread's record, unless one of our processes holds the lease."""
+        """Write a thread's record, unless one of our processes holds the lease."""
         # Do not take the lease: a server that starts to run the thread would be refused.
         mine = debates.c.id == thread.id
         values = {
@@ -150,7 +147,6 @@ def _seen_checkpoints(connection: sa.Connection) -> dict[str, str]:
 
 
 def _read_thread(row: sa.Row[Any]) -> UnreadThread | None:
-    """Return the thread if a server runs it as a debate with seats, or else None."""
     about = row.metadata if isinstance(row.metadata, dict) else json.loads(row.metadata)
     if about.get("graph_id") not in SETTINGS or about.get("step", -1) < _FIRST_STEP_WITH_SEATS:
         return None

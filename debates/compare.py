@@ -139,7 +139,7 @@ def _score(record: Record) -> str:
 
 
 def word_changes(first: str, second: str) -> list[Words]:
-    """Return the words of both texts in order, each marked as in the first, the second or both."""
+    """Return the words of both texts in order, each marked `first`, `second` or `both`."""
     old, new = _WORD.findall(first), _WORD.findall(second)
     changes: list[Words] = []
     matcher = SequenceMatcher(None, old, new, autojunk=False)

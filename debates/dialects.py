@@ -1,5 +1,3 @@
-"""Builds INSERT ... ON CONFLICT statements for SQLite and PostgreSQL."""
-
 from importlib import import_module
 from typing import Any
 
@@ -7,5 +5,5 @@ import sqlalchemy as sa
 
 
 def insert(dialect: str, table: sa.Table) -> Any:
-    """Return an insert with `on_conflict`; import only this dialect, because imports are slow."""
+    """Return an insert that supports `on_conflict`; import only this dialect, to save time."""
     return import_module(f"sqlalchemy.dialects.{dialect}").insert(table)

@@ -49,7 +49,7 @@ def estimate(
     past: Sequence[PastDebate] = (),
     stopped: DebateState | None = None,
 ) -> Estimate:
-    """Estimate a debate, or the rest of a debate that stopped in the given state."""
+    """Estimate a whole debate, or what is left of one that stopped in the state `stopped`."""
     seats = list(seats)
     people = [seat for seat in seats if seat.is_human]
     made = len(spoken_by_models(stopped)) if stopped else 0
@@ -114,7 +114,6 @@ def _likely_sum(one: Likely | None, other: Likely | None) -> Likely | None:
 
 
 def _similar(past: Sequence[PastDebate], models: Iterable[str]) -> Sequence[PastDebate]:
-    """Return past debates with the same models or, if there are none, all past debates."""
     wanted = set(models)
     return [each for each in past if wanted == each.models] or past
 

@@ -1,5 +1,3 @@
-"""Adds numbers and timestamps to a debate's events."""
-
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,8 +12,6 @@ if TYPE_CHECKING:
 
 
 class Event(TypedDict):
-    """An event of a debate; `seq` increases with every event."""
-
     type: Literal["debate_event"]
     v: Literal[1]
     debate_id: str
@@ -71,7 +67,6 @@ def start_event(debate: "StoredDebate") -> NodeEvent:
 
 
 def end_event(debate: "StoredDebate") -> NodeEvent:
-    """Build the last event of a debate that has ended or paused, from its record."""
     name = END_EVENTS.get(debate.status, "paused")
     content = {"done": debate.state.get("final_answer", ""), "failed": debate.error or ""}
     about = answer_writer(debate.turns) if debate.status == "done" else {}
@@ -79,7 +74,6 @@ def end_event(debate: "StoredDebate") -> NodeEvent:
 
 
 def answer_writer(turns: Sequence[Turn]) -> dict[str, str]:
-    """Return the model and role that wrote the answer; empty if there is no answer."""
     written = [turn for turn in turns if turn.phase == "synthesize"]
     return {"model": written[-1].model, "role": written[-1].role} if written else {}
 

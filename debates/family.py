@@ -1,5 +1,3 @@
-"""Records the parent of each fork, and the point where the fork begins."""
-
 from collections import defaultdict
 from dataclasses import asdict, dataclass
 
@@ -19,15 +17,13 @@ class Origin:
 
 @dataclass(frozen=True)
 class SharedPart:
-    """The part of a debate that a fork shares with its parent."""
-
     origin: Origin
     events: list[StoredEvent]
 
 
 @dataclass(frozen=True)
 class Family:
-    """The first debate of a family, and the origins of all its forks, direct and indirect."""
+    """The first debate of a family, and the origins of all its direct and indirect forks."""
 
     eldest: str
     origins: dict[str, Origin]

@@ -1,5 +1,3 @@
-"""Sends the ratings of debates to LangSmith as feedback, if traces go there."""
-
 import logging
 import os
 from threading import Thread
@@ -43,7 +41,7 @@ def _send(debate_id: str, name: str, score: float) -> None:
 
 
 def _create_feedback(debate_id: str, name: str, score: float) -> None:
-    """Scale the score to 0 to 1 and send it for the trace, whose id is the debate's."""
+    """Send the score, divided by the best one, for the trace that has the debate's id."""
     from langsmith.run_trees import get_cached_client  # slow to import
     from langsmith.utils import get_tracer_project
 

@@ -1,5 +1,3 @@
-"""Reads forecast requests, records which outcomes came true, and scores forecasts."""
-
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -62,7 +60,7 @@ def _validation_in_words() -> Iterator[None]:
 
 
 def problems(error: ValidationError, most: int = 5) -> list[str]:
-    """List the invalid fields and the reasons, without the values, which may be large."""
+    """List the invalid fields and the reasons, without the values, because they may be large."""
     found = error.errors(include_url=False, include_context=False, include_input=False)
     said = [
         f"{_place(each['loc'])}: {each['msg'].removeprefix('Value error, ')}"
@@ -92,7 +90,7 @@ def with_due(request: DebateRequest, due: date) -> DebateRequest:
 
 
 def parse_outcomes(given: Iterable[str]) -> list[dict[str, str]]:
-    """Parse `ID: LABEL` arguments; derive a missing id from the label."""
+    """Parse `ID: LABEL` arguments; an argument without a colon is a label."""
     outcomes = []
     for number, text in enumerate(given, 1):
         name, colon, label = text.partition(":")
@@ -160,7 +158,6 @@ class Forecast:
 
 
 def forecasts(records: Repository, report: Report = skip_silently) -> list[Forecast]:
-    """Return all finished forecasts; report and skip damaged forecasts."""
     outcomes, found = records.resolutions(), []
     for debate in records.done(PROTOCOL, report):
         try:
@@ -184,7 +181,7 @@ def due_forecasts(found: Iterable[Forecast], today: date, *, every: bool) -> lis
 
 
 def resolve(records: Repository, debate: StoredDebate, outcome: str, *, replace: bool) -> Forecast:
-    """Store which outcome came true; `replace` allows overwriting an earlier outcome."""
+    """Store which outcome came true; with `replace`, overwrite an earlier outcome."""
     if debate.protocol != PROTOCOL:
         raise BadInput(f"Debate {debate.id[:8]} is not a forecast, so it cannot be resolved.")
     if debate.status != "done":
@@ -271,7 +268,7 @@ def _by_pool(found: Forecast) -> NamedDistributions:
 
 
 def _by_role(found: Forecast) -> NamedDistributions:
-    """Yield the last probabilities of each role, and the probabilities in the judge's verdict."""
+    """Yield each role's last probabilities, and those in the judge's verdict."""
     stated: dict[str, dict[str, float]] = defaultdict(dict)
     for row in found.result.probability_distribution:
         for given in row.role_assessments:
@@ -300,7 +297,6 @@ def _by_round(found: Forecast) -> NamedDistributions:
 def _rows(
     found: Iterable[Forecast], stated_by: Callable[[Forecast], NamedDistributions]
 ) -> list[Row]:
-    """Score all complete distributions, grouped by name."""
     losses: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for each in found:
         for name, values in stated_by(each):

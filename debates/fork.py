@@ -1,5 +1,3 @@
-"""Starts a new debate from a point in an existing debate."""
-
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -42,8 +40,6 @@ _RUN_EVENTS = {"debate_start", "paused", "resumed", "error", "complete"}
 
 
 class ForkPoint(NamedTuple):
-    """The end of a round, or of a phase in a round."""
-
     round: int
     phase: str = ""
 
@@ -57,15 +53,11 @@ class ForkPoint(NamedTuple):
 
 @dataclass(frozen=True)
 class AfterTurn:
-    """The end of the step that added a turn."""
-
     turn: str
 
 
 @dataclass(frozen=True)
 class Edit:
-    """The new text of a turn, including the control block."""
-
     turn: str
     text: str
 
@@ -171,7 +163,6 @@ def _follow_up(steps: Sequence[HistoryStep], settings: DebateSettings) -> _ForkS
 
 
 def _settings_for_state(state: DebateState, settings: DebateSettings) -> DebateState:
-    """Return the new settings for the state, or nothing if the state holds no settings."""
     return {"settings": settings.model_dump(mode="json")} if state.get("settings") else {}
 
 
@@ -199,7 +190,7 @@ def _write(
 def _shared_events(
     parent_id: str, stored: Sequence[StoredEvent], start: _ForkStart, first: NodeEvent, fork_id: str
 ) -> list[StoredEvent]:
-    """Return the fork's first events; shift the times of shared events so that they end now."""
+    """Return the fork's first events, with the times of shared ones moved to end now."""
     events = [(each.source or EventSource(parent_id, each.seq), each.as_event()) for each in stored]
     shared = [
         (source, event)
@@ -238,7 +229,7 @@ def _ends_rounds(event: Event) -> bool:
 async def run_again(
     records: Repository, parent: StoredDebate, point: ForkPoint, reporter: Reporter | None = None
 ) -> StoredDebate:
-    """Rerun a debate as a new one that reuses the recorded calls up to a point."""
+    """Start the debate anew, with the recorded calls up to a point."""
     if not await asyncio.to_thread(records.recordings.read, parent.id):
         raise BadInput(f"Debate {parent.id[:8]} has no recording that could be reused.")
     if await asyncio.to_thread(records.origin, parent.id):
@@ -260,14 +251,13 @@ async def run_again(
 
 
 async def reply_of(records: Repository, debate: StoredDebate, turn_id: str) -> str:
-    """Return the model's whole reply in a turn, so that a person can edit the text."""
+    """Return the model's whole reply in a turn, so that a person can edit it."""
     turn = _find_turn(debate.turns, turn_id)
     _, call, _ = await asyncio.to_thread(_find_call, records, debate.id, turn)
     return str((call.answer or {})["result"]["text"])
 
 
 def find_step(steps: Sequence[HistoryStep], point: ForkPoint) -> HistoryStep:
-    """Return the last step of a round, or of a phase in a round."""
     for at in range(len(steps) - 1, 0, -1):
         step = steps[at]
         if step.round == point.round and _is_at(step, point.phase):
@@ -295,7 +285,6 @@ def changed_settings(parent: StoredDebate, changes: Mapping[str, Any]) -> Debate
 async def _seats(
     state: DebateState, settings: DebateSettings, changes: Mapping[str, Any]
 ) -> list[Seat]:
-    """Return the seats with changed models; refuse to add or remove seats."""
     seats = state["seats"]
     if not changes:
         return seats
@@ -317,7 +306,6 @@ def _steps_around(steps: Sequence[HistoryStep], turn: Turn) -> tuple[HistoryStep
 async def _edited(
     records: Repository, parent: StoredDebate, before: HistoryStep, turn: Turn, given: str
 ) -> tuple[DebateState, list[NodeEvent]]:
-    """Rerun the turn's step with the recorded calls and the person's text."""
     text = clean(given).strip()
     if not text:
         raise BadInput(f"The new text of turn {turn.id} is empty.")
@@ -352,7 +340,7 @@ def _with_text(call: RecordedCall, text: str) -> RecordedCall:
 def _find_call(
     records: Repository, debate_id: str, turn: Turn
 ) -> tuple[CallKey, RecordedCall, Mapping[CallKey, RecordedCall]]:
-    """Return the recorded call that produced the turn's text, and all calls in the debate."""
+    """Return the key and the recorded call that produced a turn, and all recorded calls."""
     calls = records.recordings.read(debate_id)
     asked = call_name(turn.round, turn.phase, turn.seat)
     marks = nonce(debate_id, turn.id), fence_mark(debate_id)

@@ -1,5 +1,3 @@
-"""Reads the steps of a debate from its checkpoints."""
-
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -31,7 +29,7 @@ _LISTS = {"turns", "degraded"}
 
 
 class _CheckpointChain(BaseCheckpointSaver[Any]):
-    """Keeps the newest checkpoint and all ancestors in memory, because LangGraph rereads them."""
+    """A saver with one debate's checkpoints in memory, because LangGraph rereads them."""
 
     def __init__(self, newest_first: Sequence[CheckpointTuple]) -> None:
         super().__init__()
@@ -55,8 +53,6 @@ class _CheckpointChain(BaseCheckpointSaver[Any]):
 
 @dataclass(frozen=True)
 class HistoryStep:
-    """A checkpoint, with the nodes that ran last and the resulting state."""
-
     checkpoint: str
     nodes: tuple[str, ...]  # the nodes that may have run last
     next: tuple[str, ...]  # the nodes that follow; empty at the end
@@ -121,7 +117,6 @@ async def node_steps(records: Repository, debate: StoredDebate) -> list[HistoryS
 
 
 def describe_step(step: HistoryStep) -> dict[str, Any]:
-    """Return a step as plain data, without the state."""
     return {
         "checkpoint": step.checkpoint,
         "round": step.round,
@@ -174,7 +169,6 @@ def _last(answer: Any) -> Any:
 
 
 def _without(state: DebateState, added: DebateState) -> DebateState:
-    """Return the state without a person's additions, which LangGraph merges later."""
     kept: Any = {name: value for name, value in state.items() if name not in added}
     for name in added.keys() & _LISTS:
         whole, new = state[name], added[name]  # type: ignore[literal-required]

@@ -1,5 +1,3 @@
-"""Stores events in small groups, so that viewers in any process can read them."""
-
 import asyncio
 import json
 import logging
@@ -76,8 +74,6 @@ class _Outbox:
 
 
 class _WriteBatch:
-    """A transaction with events of any number of debates."""
-
     def __init__(self) -> None:
         self.write_now, self.finished = asyncio.Event(), asyncio.Event()
 
@@ -98,7 +94,6 @@ class Journal:
         self._schedule_batch()
 
     async def flush(self, lease: Lease) -> None:
-        """Store a debate's events now; if the database is unavailable, they stay pending."""
         outbox = self._outboxes.get(lease.owner)
         if outbox is None or not (outbox.new or outbox.merged):
             return
@@ -109,12 +104,12 @@ class Journal:
             await planned.finished.wait()
 
     def pending(self, lease: Lease) -> list[Event]:
-        """Return the events that are not stored yet, so that the caller can store them."""
+        """Return the events that the caller still has to store."""
         outbox = self._outboxes.get(lease.owner)
         return list(outbox.merge()) if outbox else []
 
     def confirm(self, lease: Lease, said: Sequence[Event]) -> None:
-        """Announce events that the caller has stored, and clear the pending ones."""
+        """Clear the pending events, and announce those that the caller has stored."""
         outbox = self._outboxes.setdefault(lease.owner, _Outbox(lease))
         outbox.new, outbox.merged = [], []
         self._announce(outbox, encode(said))
@@ -133,7 +128,6 @@ class Journal:
         return any(each.lease.debate_id == debate_id and not each.is_over for each in boxes)
 
     def listen(self, debate_id: str, listener: Listener) -> None:
-        """Call the listener after this process stores events, and when the run ends."""
         self._listeners[debate_id] = listener
 
     def stop_listening(self, debate_id: str, listener: Listener) -> None:
@@ -158,7 +152,6 @@ class Journal:
             return [read_event(row) for row in connection.execute(query)]
 
     def read_update(self, debate_id: str, after: int, limit: int) -> Update | None:
-        """Return the status and the events after this number; None if the debate was deleted."""
         new = sa.and_(events.c.debate_id == debates.c.id, events.c.seq > after)
         rows = with_sources(debates.outerjoin(events, new))
         query = sa.select(*COLUMNS, debates.c.status).select_from(rows)
@@ -169,7 +162,6 @@ class Journal:
         return Update(stored, found[0].status) if found else None
 
     def last_seq(self, debate_id: str) -> int:
-        """Return the number of the newest event, or 0 if there is none."""
         newest = self.newest(debate_id)
         return newest.seq if newest else 0
 
@@ -178,7 +170,7 @@ class Journal:
             return newest_event(connection, debate_id)
 
     def pending_request(self, debate_id: str) -> dict[str, Any] | None:
-        """Return the request that a person must answer before the debate can continue, if any."""
+        """Return what a paused debate asks of a person, or None if it asks nothing."""
         last = self.newest(debate_id)
         if last is None or last.name != "paused":
             return None
@@ -186,7 +178,6 @@ class Journal:
         return asked
 
     def last_fingerprint(self, debate_id: str) -> dict[str, str] | None:
-        """Return the last run's fingerprint; None if an earlier release ran the debate."""
         names = events.c.name.in_(("debate_start", "resumed"))
         query = sa.select(events.c.event).where(events.c.debate_id == debate_id, names)
         with self._engine.connect() as connection:
@@ -195,14 +186,12 @@ class Journal:
         return about.get("run_with")
 
     def last_resumed(self, debate_id: str) -> int:
-        """Return the number of the last `resumed` event, or 0 if there is none."""
         mine = sa.and_(events.c.debate_id == debate_id, events.c.name == "resumed")
         with self._engine.connect() as connection:
             query = sa.select(sa.func.max(events.c.seq)).where(mine)
             return connection.execute(query).scalar() or 0
 
     def completed_turns(self, debate_id: str) -> set[str]:
-        """Return the ids of turns with a stored `seat_complete` event."""
         mine = sa.and_(events.c.debate_id == debate_id, events.c.name == "seat_complete")
         return {str(each.as_event()["metadata"]["turn"]) for each in self._select(mine)}
 
@@ -241,7 +230,7 @@ class Journal:
             self._announce(outbox, stored.get(outbox.lease, []))
 
     def _write_all(self, said: Mapping[Lease, list[Event]]) -> dict[Lease, list[StoredEvent]]:
-        """Store the events of several debates; a failure for one debate does not affect others."""
+        """Store the events of several debates; after an error, store those of each separately."""
         try:
             return self._write(said)
         except DatabaseUnavailable:
@@ -258,7 +247,7 @@ class Journal:
             return {lease: [] for lease in said}
 
     def _write(self, said: Mapping[Lease, list[Event]]) -> dict[Lease, list[StoredEvent]]:
-        """Store the events of debates whose lease we still hold."""
+        """Store the events of debates whose lease is still held; return what was stored."""
         stored = {lease: encode(said[lease]) for lease in said}
         given = {
             "ids": [lease.debate_id for lease in said],
@@ -302,7 +291,6 @@ def _between(debate_id: str, after: int, until: int | None) -> sa.ColumnElement[
 
 
 def merge_chunks(said: Iterable[Event]) -> list[Event]:
-    """Merge consecutive chunks of a turn; chunks of other turns may come in between."""
     merged: dict[Any, Event] = {}
     whole: list[Event] = []
     for event in said:

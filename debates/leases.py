@@ -39,8 +39,6 @@ RUN = LeaseColumns(debates.c.run_owner, debates.c.run_holder, debates.c.run_unti
 
 
 class LeaseLost(Exception):
-    """Raised if another process took over the debate; this process must stop writing."""
-
     def __init__(self, debate_id: str) -> None:
         super().__init__(f"Another process has taken over debate {debate_id}.")
 
@@ -58,7 +56,7 @@ class Lease:
         """The turns that this process has saved."""
 
     def acquire(self) -> None:
-        """Take the lease if it is free or expired, or if the holder is dead."""
+        """Take the lease if it is free, expired or left by a dead process, or raise BadInput."""
         _held.add(self.owner)
         try:
             self._take()
@@ -127,7 +125,6 @@ def is_held_by(connection: sa.Connection, debate_id: str, owner: str) -> bool:
 
 
 def is_elsewhere(row: Any) -> bool:
-    """Return whether another machine took the lease and never released it."""
     return bool(row and row.lease_holder) and row.lease_holder.rpartition(":")[0] != _machine()
 
 
@@ -158,7 +155,6 @@ def _machine() -> str:
 
 
 def _clock(connection: sa.Connection) -> datetime:
-    """Return PostgreSQL's time, so that all machines agree; with SQLite, the local time."""
     if connection.dialect.name == "sqlite":
         return datetime.now(UTC)
     now: datetime = connection.execute(sa.select(sa.func.clock_timestamp())).scalar_one()
@@ -166,5 +162,4 @@ def _clock(connection: sa.Connection) -> datetime:
 
 
 def written(time: datetime) -> str:
-    """Format a time as text that sorts chronologically."""
     return time.astimezone(UTC).isoformat(timespec="microseconds")

@@ -1,5 +1,3 @@
-"""Lists debates page by page, loading only what the list shows."""
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,7 +39,6 @@ class ListPage:
 
 
 def read_page(connection: sa.Connection, wanted: Filter, limit: int) -> ListPage:
-    """Return one page of debates, newest first."""
     query = sa.select(debates.c.created_at, debates.c.id)
     query = query.where(*_conditions(connection, wanted)).limit(limit + 1)
     newest_first = query.order_by(debates.c.created_at.desc(), debates.c.id.desc())

@@ -1,5 +1,3 @@
-"""Streams a debate's events from any process to any number of viewers."""
-
 import asyncio
 import logging
 from bisect import bisect_right
@@ -119,8 +117,6 @@ class LiveEvents:
 
 
 class _RecentEvents:
-    """Keeps the newest events of a debate in memory."""
-
     def __init__(self) -> None:
         self._events: list[StoredEvent] = []
         self._since: int | None = None  # number of the event before these, once known
@@ -143,7 +139,7 @@ class _RecentEvents:
         self.notify()
 
     def after(self, seq: int) -> list[StoredEvent] | None:
-        """Return the events after this number, or None if some are no longer in memory."""
+        """Return some events after this number, or None if the first are no longer in memory."""
         if self._since is None or seq < self._since:
             return None
         first = bisect_right(self._events, seq, key=lambda each: each.seq)
@@ -162,13 +158,10 @@ class _RecentEvents:
         self._changed = asyncio.Event()
 
     async def wait(self, after: int, seconds: float) -> bool:
-        """Wait for an event after the given number; return False on a timeout."""
         return self.last > after or await wait_for_event(seconds, self._changed)
 
 
 class _Channel:
-    """Reads and renders the newest events of a debate once for all viewers."""
-
     def __init__(self, records: Repository, debate_id: str) -> None:
         self._records, self._id = records, debate_id
         self._journal: Journal = records.journal
@@ -198,7 +191,6 @@ class _Channel:
     async def read(
         self, after: int, viewing: Viewing, *, is_first: bool = False
     ) -> EventPage | None:
-        """Return the events after this number, or None if the stream has ended."""
         return None if self._is_over(after) else await self._read(after, viewing, is_first=is_first)
 
     async def _read(self, after: int, viewing: Viewing, *, is_first: bool = False) -> EventPage:
@@ -240,14 +232,14 @@ class _Channel:
         return EventPage(stored, stored[-1].seq if stored else after)
 
     def _receive(self, group: Group) -> None:
-        """Add events that this process stored, and read any missing events in between."""
+        """Append events that this process stored; after a gap, have the new events read instead."""
         if self._recent.is_started and group.stored and group.previous == self._recent.last:
             self._recent.append(group.stored)
         else:
             self._wake_up.set()
 
     async def follow_journal(self) -> None:
-        """Read new events when notified or, for debates in other processes, at intervals."""
+        """Read new events when notified; poll too if another process runs the debate."""
         wait = _SHORTEST_WAIT
         try:
             while not self.has_ended:
@@ -285,7 +277,6 @@ class _Channel:
         return bool(new)
 
     async def _check_end(self, status: str) -> None:
-        """Store the last event of a finished debate if that event is missing."""
         end, newest = END_EVENTS.get(status), self._recent.newest
         if end is None or (newest and newest.name == end):
             return
@@ -296,7 +287,7 @@ class _Channel:
             self.end()
 
     async def render(self) -> None:
-        """Add HTML to new events only at intervals, because rendering a paragraph is slow."""
+        """Add HTML to new events at intervals, because rendering a paragraph is slow."""
         shown = self._recent_for(Viewing(html=True))
         try:
             after = await asyncio.to_thread(self._html.start)

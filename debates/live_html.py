@@ -1,5 +1,3 @@
-"""Adds HTML to events once for all viewers, and only for changed parts."""
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -43,7 +41,6 @@ class HtmlEvents:
         self._rendered: dict[int, StoredEvent] = {}
 
     def start(self) -> int:
-        """Read the unfinished turns; return the number of the newest event."""
         with self._lock:
             return self._start()
 
@@ -58,7 +55,6 @@ class HtmlEvents:
             return [self._with_html(each, patches) for each in stored]
 
     def read(self, after: int, *, open_chunks_only: bool) -> EventPage:
-        """Return stored events with HTML, up to the last event that `add` returned."""
         with self._lock:
             last = self._start()
             if open_chunks_only:
@@ -83,7 +79,6 @@ class HtmlEvents:
         return self._last
 
     def _track(self, stored: StoredEvent) -> _Turn | None:
-        """Update the unfinished turns with an event; for a chunk, return the turn."""
         if stored.is_chunk:
             event = stored.as_event()
             turn = _turn(event)
@@ -125,7 +120,6 @@ def _add_html(stored: StoredEvent) -> StoredEvent:
 
 
 def read_without_finished_chunks(journal: Journal, debate_id: str, after: int) -> EventPage:
-    """Return the events after this number, without the chunks of finished turns."""
     stored = journal.read(debate_id, after)
     finished: set[_Turn] = set()
     kept: list[StoredEvent] = []

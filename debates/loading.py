@@ -41,7 +41,6 @@ class Contents:
 
 
 def check_records(where: "Path | Postgres") -> Contents | None:
-    """Read every debate without changing anything; return None if there are no tables yet."""
     engine = tables.open_engine(where)
     try:
         with engine.connect() as connection:
@@ -82,7 +81,6 @@ def load_debate(connection: sa.Connection, debate_id: str, *, with_turns: bool) 
 def load_readable(
     connection: sa.Connection, ids: Sequence[str], report: Report, *, with_turns: bool = False
 ) -> Iterator[StoredDebate]:
-    """Yield debates one by one; report and skip damaged debates."""
     for each in ids:
         try:
             yield load_debate(connection, each, with_turns=with_turns)

@@ -1,5 +1,3 @@
-"""Rebuilds missing events from the debate's record, and stores them."""
-
 from collections.abc import Sequence
 
 import sqlalchemy as sa
@@ -13,7 +11,7 @@ from contend.graph.events import NodeEvent
 
 
 def add_missing_events(connection: sa.Connection, debate_id: str) -> bool:
-    """Store missing events if no process runs the debate; return whether any were missing."""
+    """Store missing events unless a process runs the debate; return whether any were stored."""
     lease = debates.c.lease_owner, debates.c.lease_holder, debates.c.lease_until
     query = sa.select(debates.c.status, debates.c.last_seq, *lease).with_for_update()
     row = connection.execute(query.where(debates.c.id == debate_id)).first()
@@ -32,7 +30,6 @@ def add_missing_events(connection: sa.Connection, debate_id: str) -> bool:
 
 
 def append_event(connection: sa.Connection, debate_id: str, said: NodeEvent) -> None:
-    """Add an event to a debate that has other events and is not running."""
     newest = newest_event(connection, debate_id)
     if newest:
         query = sa.select(debates.c.last_seq).where(debates.c.id == debate_id)

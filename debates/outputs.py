@@ -1,5 +1,3 @@
-"""Creates one output folder per debate, named after the start time."""
-
 import tempfile
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -9,7 +7,7 @@ from contend.graph.errors import BadInput
 
 
 def check_writable(base: Path) -> None:
-    """Refuse a read-only output folder before the first paid call."""
+    """Raise BadInput if the output folder is read-only, before the first paid call."""
     try:
         base.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Do not trust the permissions: to root, even /proc looks writable.
@@ -28,7 +26,6 @@ def find_folder(base: Path, started: str, debate_id: str) -> Path | None:
 
 
 def make_folder(base: Path, started: str, debate_id: str, fill: Callable[[Path], None]) -> Path:
-    """Fill and return this debate's folder, leaving other debates' folders unchanged."""
     found = find_folder(base, started, debate_id)
     if found is not None:
         fill(found)

@@ -1,5 +1,3 @@
-"""Prepares a debate: checks and sets up everything before the first paid model call."""
-
 import asyncio
 import threading
 from collections.abc import Sequence
@@ -47,11 +45,9 @@ class Reporter:
         """Report something unexpected, as a full sentence."""
 
     def fetching(self, weights: Weights) -> AbstractContextManager[Progress]:  # noqa: ARG002
-        """Report the download of a model file while the context is open."""
         return nullcontext(_ignore)
 
     def indexing(self, what: str) -> AbstractContextManager[Progress]:  # noqa: ARG002
-        """Report the indexing of `what` while the context is open."""
         return nullcontext(_ignore)
 
 
@@ -68,8 +64,6 @@ class DebateDraft:
 
 @dataclass(frozen=True)
 class PreparedDebate:
-    """A debate that is ready to start, with available models and stored files."""
-
     question: str
     settings: DebateSettings
     plan: SeatPlan
@@ -82,7 +76,6 @@ def draft_debate(
     documents: Sequence[Path] = (),
     images: Sequence[Path] = (),
 ) -> DebateDraft:
-    """Check the question and read the files, without calling a model."""
     files = read_attachments(documents, images, settings.files_of_seats())
     return DebateDraft(checked_question(question), settings, files)
 
@@ -142,7 +135,6 @@ async def _check_draft(
 async def prepare_resume(
     debate: StoredDebate, reporter: Reporter | None = None, settings: DebateSettings | None = None
 ) -> None:
-    """Check a debate before it continues, optionally with changed settings."""
     if debate.is_from_cassette or debate.server:
         return
     settings = settings or debate.settings_to_run()
@@ -159,7 +151,7 @@ def write_debate(
     task_id: str | None = None,
     debate_id: str | None = None,
 ) -> StoredDebate:
-    """Store a new debate; refuse a task that already has an unfinished debate."""
+    """Store a new debate; raise TaskAccepted if its task has an unfinished debate."""
     settings, seats = prepared.settings, prepared.plan.seats
     debate_id = debate_id or str(uuid4())
     # Name the chosen models in the settings, so that a resumed debate does not choose again.
@@ -234,7 +226,6 @@ async def _pull_missing(models: list[str], reporter: Reporter) -> None:
 
 
 async def _pull(weights: Weights, on_progress: Progress) -> None:
-    """Download one file in a thread that ends when this task is cancelled."""
     cancelled = threading.Event()
 
     def report(done: int, total: int) -> None:

@@ -1,5 +1,3 @@
-"""Reads presets (named settings) that the user wrote or that ship with Contend."""
-
 import difflib
 import re
 from collections.abc import Mapping
@@ -20,8 +18,6 @@ _SUFFIX = ".yaml"
 
 @dataclass(frozen=True)
 class Preset:
-    """Named settings; a protocol ignores settings that it does not have."""
-
     name: str
     path: Path
     description: str
@@ -35,7 +31,6 @@ def presets_folder() -> Path:
 
 
 def find_preset(name: str) -> Preset:
-    """Return the preset; the user's presets take precedence over built-in presets."""
     paths = _paths()
     if name not in paths:
         near = difflib.get_close_matches(name, paths, n=1)
@@ -48,7 +43,6 @@ def find_preset(name: str) -> Preset:
 
 
 def usable_presets() -> list[Preset]:
-    """Return all presets except those whose files cannot be read."""
     found = []
     for name in preset_names():
         with suppress(BadInput):

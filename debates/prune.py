@@ -55,7 +55,6 @@ def delete_debates(records: Repository, ids: Sequence[str], *, compact: bool = F
 
 
 def _delete_on_server(records: Repository, debate: StoredDebate) -> str | None:
-    """Stop and delete the debate on its server; return why that is not possible."""
     from contend.debates.server_debates import delete_on_server  # slow to import
 
     lease = records.acquire(debate.id)

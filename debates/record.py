@@ -83,17 +83,14 @@ class StoredDebate(BaseModel):
 
     @property
     def is_from_cassette(self) -> bool:
-        """Return whether recorded calls replace all model calls."""
         return bool(self.settings.get(FROM_CASSETTE))
 
     @property
     def reused_turns(self) -> frozenset[str]:
-        """Return the ids of turns that reuse the parent's recorded calls."""
         return frozenset(self.settings.get(REUSED_TURNS, ()))
 
     @property
     def stop_reason(self) -> str | None:
-        """Return the stop reason, or `failed` if the debate failed during the rounds."""
         stop = self.state.get("stop")
         if stop:
             return str(stop["reason"])
@@ -101,7 +98,6 @@ class StoredDebate(BaseModel):
 
     @property
     def is_out_of_budget(self) -> bool:
-        """Return whether the debate paused because the budget was too small for the next call."""
         return self.status == "paused" and (self.error or "").startswith(OUT_OF_BUDGET)
 
     def as_record(self) -> DebateRecord:
@@ -135,13 +131,12 @@ class StoredDebate(BaseModel):
 
 
 def settings_in(state: DebateState, protocol: str) -> dict[str, Any]:
-    """Return the protocol's settings from a state, which must not set the internal ones."""
+    """Return only the protocol's own settings, because a client must not set internal ones."""
     given = state.get("settings", {})
     return {name: given[name] for name in SETTINGS[protocol].model_fields if name in given}
 
 
 def dump_state(state: DebateState) -> dict[str, Any]:
-    """Return the state as JSON, without the parts stored elsewhere: turns, settings, protocol."""
     kept = {key: value for key, value in state.items() if key not in _COLUMNS}
     return cast(
         "dict[str, Any]", _state_adapter().dump_python(cast("DebateState", kept), mode="json")

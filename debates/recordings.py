@@ -12,7 +12,6 @@ if TYPE_CHECKING:  # slow to import, and only runs and replays need it
 
 
 def load_recording(records: "Repository", debate: "StoredDebate", recording: "Recording") -> None:
-    """Load the recorded calls that a debate reuses, from a cassette or a parent debate."""
     parent = records.origin(debate.id) if debate.reused_turns else None
     if not (debate.is_from_cassette or parent):
         return

@@ -1,5 +1,3 @@
-"""Handles comments from people, and answers to a paused debate."""
-
 from typing import Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -14,7 +12,7 @@ _ANSWER = "__resume__"  # the channel in which langgraph keeps the answer to an 
 async def answer_pause(
     saver: BaseCheckpointSaver[Any], config: Any, snapshot: StateSnapshot, remark: Remark
 ) -> Command[Any]:
-    """Build the answer to a pause or to a request for a person's turn."""
+    """Build the command that resumes a paused debate with a person's comment or turn."""
     asked = snapshot.interrupts[0]
     answer = join_remarks(await _pending_answer(saver, config), remark).model_dump()
     people = [seat for seat in snapshot.values["seats"] if seat.is_human]
@@ -25,7 +23,7 @@ async def answer_pause(
 
 
 async def _pending_answer(saver: BaseCheckpointSaver[Any], config: Any) -> Remark:
-    """Return an answer that an earlier run received but no node has read."""
+    """Return the answer that an earlier run received but no node has read, or an empty one."""
     saved = await saver.aget_tuple(config)
     writes = (saved.pending_writes if saved else None) or []
     answers = [value for _, channel, value in writes if channel == _ANSWER]
@@ -41,7 +39,7 @@ def join_remarks(earlier: Remark, later: Remark) -> Remark:
 
 
 def refuse_unusable_remark(remark: Remark, snapshot: StateSnapshot) -> None:
-    """Refuse a comment that no speaker would see, and refuse `finish` after the last round."""
+    """Raise BadInput if no speaker would see the comment, or no round is left to finish."""
     if remark.finish and (not snapshot.next or snapshot.values.get("stop")):
         over = "The rounds are over" if snapshot.created_at else "The debate has not begun"
         raise BadInput(f"{over}. Resume the debate without --finish.")

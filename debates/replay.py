@@ -43,8 +43,6 @@ _NOT_COMPARED = {"trace"}
 
 @dataclass(frozen=True)
 class Difference:
-    """A step whose results differ between the recording and the current code."""
-
     round: int | None
     nodes: tuple[str, ...]
     what: str
@@ -63,7 +61,6 @@ async def play_events(
     speed: float,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> None:
-    """Send stored events at `speed` times their original pace."""
     before: datetime | None = None
     for event in events:
         at = datetime.fromisoformat(event["ts"])
@@ -135,7 +132,6 @@ async def replay_strictly(records: Repository, debate: StoredDebate) -> Replayed
 def _with_limits(
     debate: StoredDebate, budgets: Sequence[tuple[datetime, Limits]], at: datetime
 ) -> StoredDebate:
-    """Return the debate with the budget in force at the given time."""
     limits = [each for since, each in budgets if since <= at][-1:]
     settings = {**debate.settings, **limits[0]} if limits else debate.settings
     return debate.model_copy(update={"settings": settings})

@@ -1,5 +1,3 @@
-"""Stores debates and turns in the database, one row each."""
-
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -66,7 +64,7 @@ _WHOLE_ID = 36
 
 
 class DebateExists(Exception):
-    """Raised if a debate with this id already exists."""
+    pass
 
 
 class TaskAccepted(Exception):
@@ -166,7 +164,6 @@ class Repository:
         lease.saved = tuple(turns)
 
     def find(self, reference: str, *, with_turns: bool = True) -> StoredDebate:
-        """Return the debate with this id or unique prefix; raise DamagedDebate if unreadable."""
         prefix = reference.strip().lower()
         meant = tables.debates.c.id.startswith(prefix, autoescape=True)
         if len(prefix) == _WHOLE_ID:  # uses the index
@@ -180,7 +177,6 @@ class Repository:
             return load_debate(connection, ids[0], with_turns=with_turns)
 
     def newest(self, limit: int, report: Report = skip_silently) -> list[StoredDebate]:
-        """Return the newest debates without their turns, newest first."""
         newest_first = tables.debates.c.created_at.desc()
         return self._list(sa.select(tables.debates).order_by(newest_first).limit(limit), report)
 
@@ -189,7 +185,7 @@ class Repository:
             return read_page(connection, wanted, limit)
 
     def unfinished(self, untouched: timedelta) -> list[UnfinishedTask]:
-        """Return accepted debates that are not running; mark damaged debates as failed."""
+        """Return accepted debates that are paused or interrupted for long; fail damaged ones."""
         query = sa.select(tables.debates.c.id, tables.debates.c.lease_holder).join(tables.accepted)
         before = written(datetime.now(UTC) - untouched)
         damaged: list[DamagedDebate] = []
@@ -207,7 +203,7 @@ class Repository:
         return paused + [each for each in cut_off if each.debate.updated_at < before]
 
     def accept(self, debate_id: str, task_id: str | None = None) -> None:
-        """Mark this debate as accepted, so that a service finishes it even after a restart."""
+        """Mark an unfinished debate as accepted, so that a service finishes it after a restart."""
         debates = tables.debates.c
         task = sa.literal(task_id or task_of_debate(debate_id))
         # Include failed debates, which may be running again with their new status unsaved.
@@ -219,7 +215,6 @@ class Repository:
             connection.execute(insert)
 
     def accept_with(self, debate_id: str, settings: dict[str, Any], task_id: str | None) -> None:
-        """Store a debate's settings; if there is a task, accept it or raise TaskAccepted."""
         row = tables.debates.update().where(tables.debates.c.id == debate_id)
         with tables.write(self._engine) as connection:
             connection.execute(row.values(settings=settings))
@@ -252,7 +247,7 @@ class Repository:
             return connection.execute(query).scalar()
 
     def give_up(self, debate_id: str, reason: str) -> None:
-        """Mark a debate that cannot continue as failed, unless the debate is running."""
+        """Mark a debate that cannot continue as failed, unless a process runs it."""
         debates = tables.debates
         free = sa.and_(debates.c.id == debate_id, debates.c.lease_owner.is_(None))
         failed = debates.update().where(free, debates.c.status.not_in(["done", "failed"]))
@@ -264,7 +259,6 @@ class Repository:
             connection.execute(_acceptance_of(debate_id).where(ended))
 
     def store_missing_events(self, debate_id: str) -> bool:
-        """Store events that can be rebuilt from the record; return whether any were missing."""
         with tables.write(self._engine) as connection:
             return add_missing_events(connection, debate_id)
 
@@ -283,7 +277,6 @@ class Repository:
             connection.execute(row.values(values))
 
     def done(self, protocol: str, report: Report = skip_silently) -> list[StoredDebate]:
-        """Return a protocol's finished debates without their turns, oldest first."""
         wanted = sa.and_(tables.debates.c.protocol == protocol, tables.debates.c.status == "done")
         query = sa.select(tables.debates).where(wanted).order_by(tables.debates.c.created_at)
         return self._list(query, report)
@@ -311,7 +304,6 @@ class Repository:
             return [each.debate_id for each in find_damaged(connection, ids)]
 
     def untouched_since(self, before: datetime, *, keep_rated: bool) -> list[str]:
-        """Return the ids of stopped debates unchanged since `before`, oldest first."""
         debates = tables.debates.c
         query = sa.select(
             debates.id, debates.lease_owner, debates.lease_holder, debates.lease_until
@@ -324,7 +316,6 @@ class Repository:
             return [row.id for row in rows if not is_held(connection, row)]
 
     def delete(self, debate_id: str) -> int:
-        """Delete a debate that is not running; on PostgreSQL, return the number of bytes freed."""
         lease = self.acquire(debate_id)
         try:
             with tables.write(self._engine) as connection:
@@ -334,11 +325,9 @@ class Repository:
             lease.release()
 
     def compact(self) -> int | None:
-        """Shrink the database; return the number of bytes freed, or None if not possible."""
         return tables.compact(self._engine)
 
     def resolve(self, debate_id: str, outcome: str) -> None:
-        """Store which outcome came true; overwrite an earlier outcome."""
         mine = tables.resolutions.c.debate_id == debate_id
         debate = sa.select(tables.debates.c.id).where(tables.debates.c.id == debate_id)
         with tables.write(self._engine) as connection:
@@ -371,12 +360,10 @@ class Repository:
 
 
 def task_of_debate(debate_id: str) -> str:
-    """Return a task id for a debate whose client sent none."""
     return f"debate {debate_id}"
 
 
 def _accept(connection: sa.Connection, debate_id: str, task_id: str) -> None:
-    """Accept a task only once, even if several services share the database."""
     try:
         connection.execute(tables.accepted.insert().values(debate_id=debate_id, task_id=task_id))
     except sa.exc.IntegrityError as taken:

@@ -1,5 +1,3 @@
-"""Runs a debate: converts LangGraph's stream to events, and saves every step."""
-
 import asyncio
 import sqlite3
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -72,7 +70,7 @@ async def run_debate(
     settings: DebateSettings | None = None,
     rate_again: bool = False,
 ) -> StoredDebate:
-    """Run a debate until it is done, pauses or fails; `rate_again` runs only the judge."""
+    """Run a debate until it is done, pauses or fails; with `rate_again`, run only the judge."""
     run: _Run | None = None
     try:
         if debate.last_seq:
@@ -203,7 +201,6 @@ class _Run:
         await write_state(self.graph, self.config, {}, "synthesize")
 
     async def _input(self, remark: Remark) -> DebateState | Command[Any] | None:
-        """Return the graph's input: the question, the answer to an interrupt, or an update."""
         snapshot = await self._snapshot()
         if not snapshot.parent_config:  # the first run's trace gets the debate's id
             self.config["run_id"] = UUID(self.debate.id)
@@ -271,7 +268,6 @@ class _Run:
             raise DamagedDebate(debate, message) from error
 
     async def _stream(self, given: DebateState | Command[Any] | None) -> Any:
-        """Send events and save every step; return the value of an interrupt that ends the run."""
         interrupted: Any = None
         async for part in self.graph.astream(
             given,
@@ -323,7 +319,7 @@ class _Run:
         self.watch(last)
 
     async def _save(self, status: Status) -> None:
-        """Save while the next step runs; after a crash, only the checkpoint counts."""
+        """Save during the next step; after a crash, the checkpoint still has everything."""
         await self._saved()
         self._start_saving(_skip_if_unavailable, status)
 
@@ -349,7 +345,6 @@ class _Run:
         self._folder.write(FolderState(status, error, state))
 
     def _report_trouble(self) -> None:
-        """Report an unwritable folder once; the debate continues."""
         if self._folder.trouble and not self._reported_trouble:
             self._reported_trouble = True
             what = {"what": "folder_incomplete", "seat": None, "restart": False}
@@ -360,7 +355,7 @@ class _Run:
                 self.state["trace"] = build_record(self.state, self.debate.id).as_json()
 
     async def _saved(self) -> None:
-        """Wait for the last write, which finishes even if the run is cancelled."""
+        """Wait for the last write; it finishes even if the run is cancelled."""
         if self._saving:
             try:
                 await asyncio.shield(self._saving)
@@ -386,6 +381,5 @@ def _reason(error: Exception) -> str:
 
 
 async def _skip_if_unavailable(write: Callable[[], Awaitable[None]]) -> None:
-    """Write, unless the database is unavailable; the next write includes the skipped data."""
     with suppress(DatabaseUnavailable):
         await write()

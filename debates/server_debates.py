@@ -1,5 +1,3 @@
-"""Starts debates on a LangGraph server and stores our own records of them."""
-
 import asyncio
 from contextlib import suppress
 from typing import Any, cast
@@ -92,7 +90,7 @@ async def _delete_thread(server: ServerConnection, debate_id: str) -> None:
 
 
 async def delete_on_server(debate: StoredDebate) -> None:
-    """Stop the debate on its server and delete it there; raise ServerLost if it does not answer."""
+    """Stop and delete the debate on its server; raise ServerLost if the server does not answer."""
     async with connected(ServerAddress(debate.server or "")) as server:
         with suppress(NotFoundError):
             await server.ask(lambda client: client.threads.get(debate.id))

@@ -1,5 +1,3 @@
-"""Runs a debate's graph on a LangGraph server instead of in this process."""
-
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -39,8 +37,6 @@ _PAUSE, _LONGEST_PAUSE = 0.5, 8.0
 
 
 class FailedOnServer(ModelFailed):
-    """Raised if a debate failed on its server; the message is the server's."""
-
     def __init__(self, why: str) -> None:
         kind = BUDGET if OUT_OF_BUDGET in why else "server"
         super().__init__("", "", kind, why[why.find(OUT_OF_BUDGET) :] if kind == BUDGET else why)
@@ -104,7 +100,6 @@ class ServerGraph:
         control: RunControl,
         **_: Any,
     ) -> AsyncGenerator[dict[str, Any]]:
-        """Continue the debate, or follow a run that is already continuing it."""
         snapshot = await self.aget_state()
         running = await self._active_run()
         if running and given is not None:
@@ -128,7 +123,6 @@ class ServerGraph:
         recursion_limit: int | None = None,
         until: str | None = None,
     ) -> str:
-        """Start a run and return its id; the run continues even if this process ends."""
         about = {RECORDED_BY: self._lease.owner} if self._lease else {}
         limit = {"recursion_limit": recursion_limit} if recursion_limit else {}
         is_repeated = False
@@ -155,7 +149,7 @@ class ServerGraph:
         return await self._server.ask_with_retries(create)
 
     async def _find_our_run(self, client: LangGraphClient) -> str | None:
-        """Return the run that a lost answer was about; without a lease, the thread is new."""
+        """Return the run that an earlier request created although its answer was lost, if any."""
         runs = await client.runs.list(self._thread, limit=5)
         owner = self._lease.owner if self._lease else None
         return next((each["run_id"] for each in runs if _recorded_by(each) == owner), None)
@@ -198,16 +192,14 @@ class ServerGraph:
             raise GraphDrained((control and control.drain_reason) or "stopped on the server")
 
     async def _has_finished_step(self, since: str | None) -> bool:
-        """Return whether a step has ended since this checkpoint, because states may be old ones."""
+        """Return whether a step has ended since this checkpoint."""
         return since is None or _checkpoint_in(await self.aget_state()) != since
 
     async def _is_ours(self) -> bool:
-        """Return whether no other process has taken over the debate."""
         lease = self._lease
         return lease is not None and await asyncio.to_thread(lease.renew)
 
     async def _parts(self, run_id: str) -> AsyncIterator[tuple[str, Any]]:
-        """Yield the run's stream; reconnect if a worker or the network fails."""
         last, pause = _BEFORE_ALL, 0.0
         seen: set[tuple[str | None, str]] = set()  # a server may repeat what it has just sent
         while True:
@@ -276,7 +268,7 @@ class ServerGraph:
 
 
 def read_state(values: Any) -> DebateState:
-    """Parse a state from JSON, ignoring unknown values."""
+    """Parse a state from JSON, ignoring unknown fields."""
     known = {name: values[name] for name in values or () if name in DebateState.__annotations__}
     return _adapter().validate_python(known)
 
@@ -320,7 +312,6 @@ def _as_json(value: Any) -> Any:
 
 @asynccontextmanager
 async def graph_for(debate: StoredDebate, lease: Lease) -> AsyncIterator[Any]:
-    """Open the debate's graph, in this process or on the debate's server."""
     if debate.server is None:
         async with opened_graph(debate) as graph:
             yield graph

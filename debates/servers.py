@@ -1,5 +1,3 @@
-"""Connects to a LangGraph server that runs debates for us, such as a cluster's workers."""
-
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -37,8 +35,6 @@ class ServerLost(Paused):
 
 
 class ServerAddress:
-    """The addresses of one server, comma-separated; each gives access to all its debates."""
-
     def __init__(self, text: str) -> None:
         self.all = [_checked(each) for each in text.split(",")]
 
@@ -108,14 +104,13 @@ class ServerConnection:
     async def ask_about_run(
         self, question: Callable[[LangGraphClient], Awaitable[Result]]
     ) -> Result:
-        """Ask patiently about a run, which continues even if the server refuses to answer us."""
+        """Ask patiently about a run; raise ServerLost if refused, because the run continues."""
         try:
             return await self.ask_with_retries(question)
         except BadInput as refused:
             raise ServerLost(str(refused)) from refused
 
     def excuse(self, error: httpx.TransportError | APIStatusError) -> None:
-        """Raise ServerLost, unless the same request may succeed later."""
         if not is_outage(error):
             raise ServerLost(str(self._failure(error))) from error
 
@@ -144,7 +139,6 @@ class ServerConnection:
         return BadInput(f"{server} refused: {scrub(error.message)}")
 
     async def check(self, protocol: str) -> None:
-        """Raise BadInput unless the server answers, accepts our token and has the graph."""
         try:
             found = await self.ask(
                 lambda client: client.assistants.search(graph_id=protocol, limit=1)
@@ -181,6 +175,5 @@ async def check_server(address: ServerAddress, *protocols: str) -> None:
 
 
 def text_of_error(error: Any) -> tuple[str, str]:
-    """Return the kind and the message of an error that a run reports."""
     given = error if isinstance(error, dict) else {"message": str(error)}
     return str(given.get("error") or ""), str(given.get("message") or "the run failed")

@@ -127,7 +127,6 @@ def settings_from(
 
 
 def settings_of_preset(preset: Preset) -> dict[str, Any]:
-    """Return a preset's settings for its own protocol as JSON, without defaults."""
     chosen = settings_from(preset.protocol, {}, "", preset)
     return chosen.model_dump(mode="json", exclude_unset=True)
 
@@ -148,7 +147,6 @@ def stored_settings_from(
 
 
 def parse_assignments(pairs: Iterable[str]) -> dict[str, str]:
-    """Parse `name=value` arguments; if a name is repeated, the last value counts."""
     flags: dict[str, str] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
@@ -251,7 +249,6 @@ def _from_preset(schema: type[DebateSettings], preset: Preset) -> dict[str, Give
 
 
 def leave_out_others(schema: type[DebateSettings], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out settings that only other protocols have."""
     known = {name for each in SETTINGS.values() for name in each.model_fields}
     others = known - schema.model_fields.keys()
     return {name: value for name, value in values.items() if snake_case(name) not in others}
@@ -310,7 +307,7 @@ def _validated(schema: type[DebateSettings], given: dict[str, Given]) -> DebateS
 
 
 def _refuse_bool_for_number(schema: type[DebateSettings], name: str, given: Given) -> None:
-    """Refuse true and false for numbers, because pydantic would read them as 1 and 0."""
+    """Raise BadInput for booleans as numbers, which pydantic would read as 1 and 0."""
     kinds = _kinds(schema.model_fields[name].annotation)
     if isinstance(given.value, bool) and (int in kinds or float in kinds):
         raise BadInput(f"{name} must be a number, not {_shown(given.value)} ({given.source}).")

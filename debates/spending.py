@@ -33,7 +33,6 @@ class Spending:
         self._engine = engine
 
     def put(self, debate_id: str, entry: str, amount: "Amount") -> None:
-        """Store the maximum cost of a call, or the actual cost once it is known."""
         values = {"tokens": round(amount.tokens), "cost": amount.cost}
         row = insert(self._engine.dialect.name, spending).values(
             debate_id=debate_id, entry=entry, **values
@@ -69,7 +68,6 @@ def spent_by(
 async def open_ledger(
     records: "Repository", debate_id: str, settings: "DebateSettings", state: "DebateState"
 ) -> "Ledger":
-    """Open the ledger of a debate, which stores every later call."""
     from contend.models.budget import WARN_AT, Ledger, cap_of
 
     cap = cap_of(settings)
@@ -99,7 +97,6 @@ def budget_of(settings: "DebateSettings") -> "Limits":
 
 
 def limits_over_time(events: "Iterable[Event]", last: "Limits") -> "list[tuple[datetime, Limits]]":
-    """Return each budget of a debate with its start time; `last` is the current budget."""
     found: list[tuple[datetime, Limits | None]] = []
     for event in events:
         given = event["metadata"].get("settings", event["metadata"])

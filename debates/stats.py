@@ -1,5 +1,3 @@
-"""Summarizes all stored debates: endings, ratings, and changes to the initial answers."""
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -45,7 +43,6 @@ class _ReadDebate:
 
 
 def read_all(records: Repository, report: Report = skip_silently) -> Iterator[StoredDebate]:
-    """Yield every debate with all turns; report damaged debates."""
     for debate_id in records.ids():
         try:
             yield records.find(debate_id)

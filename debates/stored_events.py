@@ -1,5 +1,3 @@
-"""Stores events; an event that a fork shares with its parent is stored once."""
-
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,8 +16,6 @@ _FORK_FIELDS = ("debate_id", "seq", "ts")
 
 
 class EventSource(NamedTuple):
-    """The event that holds a shared event's content."""
-
     debate_id: str
     seq: int
 
@@ -57,7 +53,6 @@ def with_sources(rows: sa.FromClause) -> sa.Join:
 
 @cache
 def _insert(dialect: str) -> Any:
-    """Build the insert once, because every group of events needs it."""
     return insert(dialect, events).on_conflict_do_nothing()
 
 
@@ -78,7 +73,6 @@ def newest_event(connection: sa.Connection, debate_id: str) -> StoredEvent | Non
 
 
 def insert_events(connection: sa.Connection, stored: Mapping[str, Sequence[StoredEvent]]) -> None:
-    """Store each debate's events, except those already stored."""
     rows = [_row(debate_id, each) for debate_id in stored for each in stored[debate_id]]
     if rows:
         connection.execute(_insert(connection.dialect.name), rows)

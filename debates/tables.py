@@ -143,7 +143,6 @@ def write(engine: sa.Engine) -> Iterator[sa.Connection]:
 
 
 def delete_debate(connection: sa.Connection, debate_id: str) -> int:
-    """Delete every row of a debate; on PostgreSQL, return the number of bytes freed."""
     dialect, freed = connection.dialect.name, 0
     checkpoints = [
         sa.table(name, sa.column("thread_id"))

@@ -1,5 +1,3 @@
-"""Asks a model to write a reasoning template from a highly rated debate."""
-
 import re
 from collections.abc import Sequence
 from functools import partial
@@ -39,7 +37,6 @@ class LearnedTemplate(BaseModel):
 async def learn_template(
     debate: StoredDebate, settings: DebateSettings, model: str | None
 ) -> templates.Template:
-    """Ask the given model, or the model that wrote the answer, for a template."""
     state = debate.as_state()
     writers = [turn.model for turn in turns_of(state, "synthesize") if turn.model]
     spoken = writers[-1] if writers else state["seats"][0].model
@@ -89,7 +86,6 @@ def learning_prompt(state: DebateState, debate_id: str) -> list[BaseMessage]:
 
 
 def _template(seat: Seat, learnt: LearnedTemplate | None, model: str) -> templates.Template:
-    """Build the template, shortening texts that are slightly too long."""
     if learnt is None:
         raise ModelFailed(seat.name, model, "unreadable", "it gave no readable template")
     steps = [f"{number}. {_line(step)}" for number, step in enumerate(learnt.steps, 1)]

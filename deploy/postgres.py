@@ -1,4 +1,4 @@
-"""Starts a PostgreSQL server for a while, from a wheel or the system; it also works for root."""
+"""Starts a temporary PostgreSQL server from a wheel or the system, even if the user is root."""
 
 import importlib.util
 import os
@@ -23,7 +23,6 @@ _FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "shared_
 
 
 def find_binaries() -> Path:
-    """Return the folder with `postgres` and `initdb`: the wheel's, or else the system's."""
     for folder in [*_from_wheel(), *_from_system()]:
         if (folder / "postgres").exists() and (folder / "initdb").exists():
             return folder
@@ -43,8 +42,6 @@ def _from_system() -> list[Path]:
 
 
 class PostgresServer:
-    """A server with its own folder, on a free loopback port, with a password."""
-
     password = "trial"  # noqa: S105 - reachable from this machine only, with a database for a while
 
     def __init__(self) -> None:
@@ -99,7 +96,6 @@ class PostgresServer:
         return f"postgresql://{_USER}:{self.password}@127.0.0.1:{self.port}/{database}"
 
     def create(self, template: str = "template0") -> str:
-        """Create a database, and return its address."""
         name = f"t{uuid4().hex[:12]}"
         self._execute(f"CREATE DATABASE {name} TEMPLATE {template}")
         return self.url(name)
@@ -112,7 +108,7 @@ class PostgresServer:
             connection.execute(statement.encode())
 
     def _give_away(self) -> None:
-        """Make the unprivileged user own the folder, and let it run the binaries."""
+        """Give the folder to the unprivileged user, who must be able to run the binaries."""
         import pwd  # Windows has no such module, and no root
 
         user = pwd.getpwnam(_UNPRIVILEGED)

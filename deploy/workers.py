@@ -1,5 +1,3 @@
-"""Starts Redis and Aegra workers as processes of this machine."""
-
 import os
 import shutil
 import socket
@@ -25,11 +23,11 @@ _SHOW_PATH = "import sys; print(sys.executable); sys.exit(sys.version_info < (3,
 
 
 class Missing(Exception):
-    """Raised if this machine lacks a program that a cluster needs."""
+    pass
 
 
 class PortTaken(RuntimeError):
-    """Raised if another program has taken the port of a process that was about to use it."""
+    pass
 
 
 def find_redis() -> str:
@@ -56,7 +54,7 @@ def find_python() -> str:
 
 
 def prepare_python() -> Path:
-    """Install Aegra into its own virtual environment, if not done yet; return its Python."""
+    """Install Aegra into its own virtual environment unless it is there; return its Python."""
     _FOLDER.mkdir(exist_ok=True)
     python, pins = _FOLDER / "venv" / "bin" / "python", "".join(p.read_text() for p in _PINS)
     ready = _FOLDER / "ready"
@@ -96,7 +94,7 @@ class Process:
         return self._process.pid
 
     def wait_until(self, is_ready: Callable[[], bool]) -> None:
-        """Wait until it is ready; raise PortTaken if it ended because its port is taken."""
+        """Wait until it is ready; raise PortTaken if it ended because its port was taken."""
         deadline = time.monotonic() + _SECONDS_TO_START
         while not is_ready():
             if self._process.poll() is not None or time.monotonic() > deadline:
@@ -122,7 +120,7 @@ class Process:
 
 
 class Workers:
-    """Aegra workers that share a database, and a Redis server that runs as long as they do."""
+    """Aegra workers that share a database, and a Redis server for them."""
 
     def __init__(
         self, home: Path, database_url: str, count: int, environment: Mapping[str, str]
@@ -219,7 +217,7 @@ def _is_redis(port: int) -> bool:
 
 
 def start_on_free_port(start: Callable[[int], None]) -> int:
-    """Start something on a free port, and on another one if that has just been taken."""
+    """Start something on a free port; try another if that port has just been taken."""
     for _ in range(_MOST_PORTS - 1):
         port = free_port()
         with suppress(PortTaken):

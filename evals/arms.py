@@ -68,7 +68,7 @@ class ArmContext:
         return self.plans[GATED_PROTOCOL].settings
 
     def may_go_on(self, done: int, planned: int, next_tokens: float | None = None) -> bool:
-        """Return whether more calls are planned or, with a budget, can be afforded."""
+        """Return whether more calls are planned or, with a budget, affordable."""
         if self.budget is None:
             return done < planned
         used = _tokens(self.spent())
@@ -89,7 +89,7 @@ class ArmOutcome:
 
 
 class NotApplicable(Exception):
-    """Raised if the arm cannot answer this kind of item."""
+    pass
 
 
 Arm = Callable[[Item, ArmContext], Awaitable[ArmOutcome]]
@@ -185,7 +185,6 @@ def _tokens_since(before: Usage, context: ArmContext) -> int:
 
 
 def _voted(replies: Sequence[tuple[str, str]], item: Item) -> ArmOutcome:
-    """Return the most frequent answer or, for an open question, the first answer."""
     drafts = [_draft(seat, text, item) for seat, text in replies]
     vote = vote_of(drafts, item)
     texts = [text for _, text in replies]
@@ -203,7 +202,7 @@ def _draft(seat: str, text: str, item: Item) -> ArmDraft:
 
 
 def vote_of(drafts: Sequence[ArmDraft], item: Item) -> Grade:
-    """Return the drafts' most frequent answer or pooled probability, or no answer in a tie."""
+    """Grade the drafts' majority answer or pooled probability; a tie counts as no answer."""
     if item.kind == "forecast":
         stated = [draft.probability for draft in drafts if draft.probability is not None]
         pooled = log_odds_pool([{"yes": p, "no": 1 - p} for p in stated], ("yes", "no"))

@@ -19,7 +19,6 @@ class ArmChange:
 
     @property
     def is_drop(self) -> bool:
-        """Return whether the accuracy dropped by more than chance explains."""
         return self.pair.high < 0
 
     @property

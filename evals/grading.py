@@ -1,5 +1,3 @@
-"""Writes the question for an item, and grades replies by the same rules for every arm."""
-
 import re
 from dataclasses import dataclass
 
@@ -26,7 +24,7 @@ _LETTER = re.compile(r"(?:^|[\s(*])([A-Z])(?=$|[\s).,:;*])")
 
 @dataclass(frozen=True)
 class Grade:
-    """The parsed answer, if any, and whether the answer is correct (None for open questions)."""
+    """An answer parsed from a reply, if any; `right` is None for open questions."""
 
     answer: str | None
     right: bool | None

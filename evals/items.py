@@ -132,7 +132,6 @@ def _problems(error: ValidationError) -> list[str]:
 
 
 def read_lines(path: Path, make: Callable[[dict[str, Any], int], Item]) -> LoadedItems:
-    """Read a JSON Lines file; name the malformed lines in problems."""
     loaded = LoadedItems()
     for number, line in enumerate(read_text(path).split("\n"), 1):
         if line.strip():

@@ -1,5 +1,3 @@
-"""Measures a judge on pairs of answers with a known better answer."""
-
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Sequence
@@ -35,8 +33,6 @@ _INSTRUCTION = (
 
 
 class JudgePair(BaseModel):
-    """Two answers to a question; `good` is the better answer, and `kind` names the tested skill."""
-
     model_config = ConfigDict(frozen=True)
 
     id: str
@@ -78,17 +74,17 @@ class JudgeFigures:
     pairs: int
     failed: int
     unreadable: int
-    accuracy: Share  # of judgements
+    accuracy: Share  # of judgments
     both_orders: Share  # of pairs that were right in both orders
     consistent: Share
-    first_chosen: Share  # of decided judgements: half is fair
+    first_chosen: Share  # of decided judgments: half is fair
     undecided: int
     by_kind: dict[str, Share]
 
 
 @dataclass(frozen=True)
 class SelfPreference:
-    """The judge's preference for its own answers, in pairs with the same choice in both orders."""
+    """How often a judge prefers its own answers, in pairs judged the same in both orders."""
 
     other: str
     n: int
@@ -100,7 +96,6 @@ def planted_flaws() -> list[JudgePair]:
 
 
 def read_llmbar(path: Path) -> list[JudgePair]:
-    """Read an LLMBar file, or every LLMBar file in a folder."""
     pairs = []
     for file in sorted(path.glob("*.json")) if path.is_dir() else [path]:
         for number, row in enumerate(read_json_file(file), 1):
@@ -126,8 +121,6 @@ def read_llmbar(path: Path) -> list[JudgePair]:
 
 
 class JudgeCheck:
-    """Asks a judge about each pair in both orders; the store keeps finished calls."""
-
     def __init__(self, model: str, store: RunStore, report: Callable[[], None]) -> None:
         self._judge, self._store, self._report = judge_seat(model), store, report
         self._settings: DebateSettings = AdversarialSettings()
@@ -138,7 +131,6 @@ class JudgeCheck:
             return await _gather([self._judge_pair(pair) for pair in pairs], parallel)
 
     async def compare_with(self, other: str, limit: int, parallel: int) -> SelfPreference:
-        """Let the judge choose between its own answers and another model's."""
         await check_models([self._judge.model, other])
         items = read_own("open").items[:limit]
         writer = Seat(id="other", name="Other", role="other", model=other)

@@ -54,7 +54,6 @@ def example_id(each: DataItem) -> UUID:
 
 
 def push_items(client: Client, items: Sequence[DataItem]) -> list[Pushed]:
-    """Create missing examples and update changed examples; do not send unchanged examples."""
     by_data: dict[str, list[DataItem]] = {}
     for each in items:
         by_data.setdefault(each.data, []).append(each)
@@ -105,7 +104,6 @@ def upload_results(
     arms: Sequence[str],
     about: Mapping[str, Any],
 ) -> list[str]:
-    """Upload one experiment per arm and data set, with our grades; return the experiment names."""
     names = []
     with _failures_in_words():
         for data in dict.fromkeys(each.data for each in items):
@@ -149,7 +147,6 @@ def _upload(
 
 
 def _is_right(outputs: dict[str, Any]) -> dict[str, Any]:
-    """Grade like the local report, with a failed run as neither correct nor wrong."""
     right = outputs.get("right")
     return {"key": "right", "score": None if right is None else int(right)}
 

@@ -38,12 +38,10 @@ class Share:
 
 @dataclass(frozen=True)
 class Paired:
-    """The difference between two arms on the same n items, with p by McNemar's exact test."""
-
     n: int
     only_first: int
     only_second: int
-    p_value: float
+    p_value: float  # of McNemar's exact test
     difference: float
     low: float
     high: float
@@ -70,7 +68,7 @@ class Flips:
 
     @property
     def captured(self) -> float | None:
-        """Return the share of the gap from vote to best draft that the final answers close."""
+        """Return how much of the gap between vote and best draft the final answers close."""
         gap = self.any_right - self.vote_right
         return (self.final_right - self.vote_right) / gap if gap else None
 
@@ -94,7 +92,6 @@ def share(values: Iterable[bool]) -> Share:
 
 
 def compare_paired(pairs: Sequence[tuple[bool, bool]]) -> Paired | None:
-    """Compare two arms on the shared items; return None without shared items."""
     if not pairs:
         return None
     stats, n = _scipy_stats(), len(pairs)
@@ -154,7 +151,6 @@ def count_flips(rows: Sequence[tuple[Sequence[bool], bool | None, bool]]) -> Fli
 
 
 def calibrate(forecasts: Sequence[tuple[float, bool]]) -> Calibration:
-    """Score forecast probabilities of yes against the actual outcomes."""
     n = len(forecasts)
     if not n:
         return Calibration(0, None, None, None)
@@ -188,7 +184,6 @@ def share_cells(found: Share) -> tuple[str, str, str]:
 
 
 def describe_pair(pair: Paired, p_value: float | None = None) -> str:
-    """Describe the result of a comparison; with too few items, claim no difference."""
     p = pair.p_value if p_value is None else p_value
     points = f"{100 * pair.difference:+.1f} points"
     interval = f"{100 * pair.low:+.1f} to {100 * pair.high:+.1f}"

@@ -1,5 +1,3 @@
-"""Draws the plots of a report as self-contained SVG in the page's colors."""
-
 import math
 from collections.abc import Sequence
 from html import escape
@@ -16,7 +14,6 @@ def _colour(number: int) -> str:
 
 
 def accuracy_plot(arms: Sequence[ArmSummary]) -> str:
-    """Plot accuracy against tokens per item, with 95% intervals."""
     shown = [each for each in arms if each.accuracy.n and each.tokens.value]
     if not shown:
         return ""
@@ -67,7 +64,7 @@ def flips_plot(arms: Sequence[ArmSummary]) -> str:
 
 
 def reliability_plot(arms: Sequence[tuple[str, Calibration]]) -> str:
-    """Plot forecast probabilities against the frequency of yes."""
+    """Plot the frequency of yes against the forecast probability."""
     shown = [(arm, each) for arm, each in arms if each.n]
     if not shown:
         return ""
@@ -89,8 +86,6 @@ def reliability_plot(arms: Sequence[tuple[str, Calibration]]) -> str:
 
 
 class _Plot:
-    """A frame with a vertical axis from 0 to 1."""
-
     def __init__(self, x_label: str, y_label: str, x_range: tuple[float, float]) -> None:
         self._range = x_range
         right, bottom = _WIDTH - _RIGHT, _HEIGHT - _BOTTOM

@@ -1,5 +1,3 @@
-"""Reads public data sets that users download."""
-
 import csv
 import io
 import json
@@ -149,7 +147,6 @@ def _mmlu(path: Path) -> LoadedItems:
 
 
 def _forecastbench(path: Path) -> LoadedItems:
-    """Read a CSV file of resolved questions: id, question, background, freeze date, outcome."""
     loaded = LoadedItems()
     for number, row in enumerate(csv.DictReader(io.StringIO(read_text(path))), 2):
         loaded.add(f"{path.name} line {number}", lambda: _forecast_item(row))  # noqa: B023

@@ -29,16 +29,12 @@ EQUAL_FAMILIES = ("gemini-1.5-flash-002", "Meta-Llama-3_1-70B-Instruct", "DeepSe
 
 @dataclass(frozen=True)
 class AnsweredQuestion:
-    """A question, with the answer of every panel model; an unreadable answer is None."""
-
     truth: str
     answers: tuple[str | None, ...]
 
 
 @dataclass(frozen=True)
 class PanelFigures:
-    """A panel's accuracy on n shared questions."""
-
     models: tuple[str, ...]
     n: int
     each: dict[str, Share]
@@ -50,7 +46,6 @@ class PanelFigures:
 
 
 def read_panel(path: Path, models: Sequence[str]) -> list[AnsweredQuestion]:
-    """Read a CSV file with the columns `question_id`, `answer`, and one per model."""
     table = csv.DictReader(io.StringIO(read_text(path)))
     columns = table.fieldnames or []
     for name in ("answer", *models):
@@ -118,8 +113,6 @@ def _agreement(answers: Sequence[str | None]) -> str:
 
 @dataclass(frozen=True)
 class ForecastFigures:
-    """Results for forecasts of the same questions, before and after pooling."""
-
     n: int
     forecasters: int
     figures: Mapping[str, tuple[float, float]]  # Brier and log loss by name

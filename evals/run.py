@@ -1,5 +1,3 @@
-"""Runs the arms on several items in parallel, and can continue an interrupted run."""
-
 import asyncio
 import hashlib
 import json
@@ -54,7 +52,7 @@ class EvalOptions:
     judge: str | None = None
 
     def identity(self) -> dict[str, Any]:
-        """Return the options that cannot change when a run continues; arms and items can change."""
+        """Return the options that must not change when a run continues."""
         return {
             "data": list(self.data),
             "model": self.model,
@@ -106,7 +104,6 @@ def check_arms(options: EvalOptions) -> None:
 
 
 def load_items(options: EvalOptions) -> tuple[list[DataItem], list[str]]:
-    """Read every data set; return the chosen items and messages about unreadable rows."""
     found: list[DataItem] = []
     problems: list[str] = []
     for given in options.data:
@@ -133,7 +130,6 @@ async def plan_arms(
     environ: Mapping[str, str],
     reporter: prepare.Reporter,
 ) -> tuple[dict[str, Plan], list[str]]:
-    """Check the settings and models of every protocol before the first paid call."""
     plans: dict[str, Plan] = {}
     notices: dict[str, None] = {}
     longest = max((question_text(each.item) for each in items), key=len)
@@ -160,7 +156,6 @@ async def plan_arms(
 
 
 def _read_config(file: Path) -> str | None:
-    """Return the settings file's text, because a run must not continue with other settings."""
     try:
         return file.read_text("utf-8")
     except (OSError, UnicodeDecodeError):
@@ -203,7 +198,6 @@ class EvalRun:
                     raise ended
 
     def stop(self) -> None:
-        """Stop immediately, but keep finished calls."""
         self._waiting.clear()
         for worker in self._workers:
             worker.cancel()

@@ -24,8 +24,6 @@ RunStatus = Literal["done", "failed", "not_applicable"]
 
 
 class ArmDraft(BaseModel):
-    """An independent answer given at the start of an arm."""
-
     seat: str
     answer: str | None
     right: bool | None
@@ -81,8 +79,6 @@ class StoredCall(BaseModel):
 
 
 class RunStore:
-    """Appends to the files in a run's folder, and reads them when a run continues."""
-
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.options: dict[str, Any] = {}
@@ -202,7 +198,6 @@ class RunStore:
         self.results[result.item, result.arm] = result
 
     def is_finished(self, item: str, arm: str) -> bool:
-        """Return whether the item is finished; a failed run does not count."""
         found = self.results.get((item, arm))
         return found is not None and found.status != "failed"
 

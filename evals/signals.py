@@ -1,5 +1,3 @@
-"""Tests parsing of control signals with typical model replies."""
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -23,8 +21,6 @@ _POINTS = (
 
 
 class SignalCase(BaseModel):
-    """A reply, the function that parses the reply, and the expected result."""
-
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: str
@@ -53,7 +49,6 @@ def signal_cases() -> list[SignalCase]:
 
 
 def read_signals(cases: Iterable[SignalCase]) -> Sequence[ReadCase]:
-    """Parse every case by the protocol's fixed words, without model calls."""
     return [ReadCase(case, _READERS[case.reader](case.text)) for case in cases]
 
 

@@ -1,5 +1,3 @@
-"""Summarizes a run's results by arm, and compares the arms on shared items."""
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -125,7 +123,6 @@ def compare_arms(results: Mapping[tuple[str, str], EvalResult]) -> list[ArmCompa
 
 
 def graded_by_arm(results: Iterable[EvalResult]) -> dict[str, dict[str, bool]]:
-    """Return, by arm, whether each item was answered correctly, without failed runs."""
     right: dict[str, dict[str, bool]] = {}
     for each in results:
         if each.status == "done" and each.right is not None:

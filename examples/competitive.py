@@ -16,7 +16,7 @@ print(f"Using {MODEL}; this takes minutes. To change it: {sys.argv[0]} MODEL", f
 JUDGE = sys.argv[2] if len(sys.argv) > 2 else MODEL
 
 debate = create_debate(
-    "Cities should ban private cars from their centres",
+    "Cities should ban private cars from their centers",
     [
         advocate("Pro", "They should", MODEL),
         advocate("Contra", "They should not", MODEL),

@@ -15,7 +15,6 @@ from contend.service.logs import log_trouble
 
 
 async def register_presets(client: LangGraphClient) -> None:
-    """Create an assistant for each preset, or update the assistant of a changed preset."""
     for name in await asyncio.to_thread(preset_names):
         try:
             preset = await asyncio.to_thread(find_preset, name)

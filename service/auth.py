@@ -26,7 +26,6 @@ async def require_token(request: Request, _: object = Security(_described)) -> N
 
 
 async def require_token_from_network(request: Request, _: object = Security(_described)) -> None:
-    """Refuse requests from other machines without the token."""
     if request.app.state.runs.options.open_to_network or not is_loopback(client_of(request)):
         await require_token(request)
 

@@ -1,5 +1,3 @@
-"""Reads request bodies, and refuses any that are too large, too slow or not JSON."""
-
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
@@ -37,7 +35,6 @@ async def read_json(request: Request, most: int = MAX_JSON_BYTES) -> bytes:
 
 @asynccontextmanager
 async def body_in_time(seconds: float) -> AsyncIterator[None]:
-    """Refuse a request if the body arrives too slowly or the client disconnects."""
     try:
         async with asyncio.timeout(seconds):
             yield

@@ -1,4 +1,4 @@
-"""Provides the endpoints for protocols, models, estimates and the scoreboard."""
+"""Provides the endpoints for protocols, presets, models, estimates and the scoreboard."""
 
 import asyncio
 from dataclasses import asdict

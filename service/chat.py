@@ -53,8 +53,6 @@ _PLAIN: tuple[object, ...] = (None, False, [], ["text"], {"type": "text"})
 
 
 class _ChatRoute(APIRoute):
-    """Returns errors in the form that OpenAI's clients expect."""
-
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
 
@@ -195,7 +193,6 @@ def _completion(ended: StoredDebate, asked: ChatRequest) -> dict[str, Any]:
 
 
 async def _ended(runs: Runs, run: Run) -> StoredDebate:
-    """Return the finished debate; raise Refused if it has no answer."""
     debate_id = run.debate.id
     ended = await asyncio.to_thread(runs.records.find, debate_id)
     if ended.status == "done":

@@ -1,5 +1,3 @@
-"""A Python client for the debate endpoints of the HTTP API."""
-
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,8 +23,6 @@ _TRY_AGAIN = (429, 503)
 
 
 class ApiError(Exception):
-    """Raised if the service refuses a request."""
-
     def __init__(self, status: int, body: ErrorBody) -> None:
         self.status, self.body = status, body
         super().__init__(" ".join([body.detail, *body.problems]))
@@ -134,7 +130,6 @@ class DebateClient:
         settings: Mapping[str, Any] | None = None,
         **place: Any,
     ) -> DebateSummary:
-        """Start a new debate from a place: `at`, `after`, `edit` or `another_round`."""
         body = {"say": say, "settings": dict(settings or {}), **place}
         found = self._call("POST", debate_id, "forks", json=body)
         return DebateSummary.model_validate_json(found.content)
@@ -155,7 +150,6 @@ class DebateClient:
         return self._change(debate_id, "rate", rating=rating)
 
     def export(self, debate_id: str, name: str = "md") -> str:
-        """Return a debate as a document in the given format: md, html or json."""
         return self._call("GET", debate_id, "export", params={"format": name}).text
 
     def delete(self, debate_id: str) -> None:
@@ -170,7 +164,7 @@ class DebateClient:
         limit: int = 30,
         cursor: str | None = None,
     ) -> DebateList:
-        """Return one page of debates; pass its `next` as `cursor` to get the following page."""
+        """Return one page of debates; its `next` is the `cursor` of the following page."""
         wanted = {"search": search, "status": status, "protocol": protocol, "cursor": cursor}
         given = {name: value for name, value in wanted.items() if value}
         return DebateList.model_validate_json(

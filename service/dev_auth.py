@@ -32,7 +32,6 @@ class RememberConnection:
 
 @auth.authenticate
 async def authenticate(scope: dict[str, Any]) -> Auth.types.MinimalUserDict:
-    """Accept requests with the token; if no token is set, accept only local requests."""
     # Aegra passes the headers instead of the scope.
     if isinstance(scope.get("headers", ""), str):
         scope = dict(_connection.get(_UNKNOWN))
@@ -49,7 +48,6 @@ async def authenticate(scope: dict[str, Any]) -> Auth.types.MinimalUserDict:
 
 @auth.on
 async def allow_everything(ctx: Auth.types.AuthContext, value: Any) -> bool:  # noqa: ARG001 - called by these names
-    """Let authenticated users do everything, because the server has only one owner."""
     return True
 
 

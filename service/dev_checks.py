@@ -1,5 +1,3 @@
-"""Checks requests of a LangGraph server's clients before a run is created."""
-
 from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any

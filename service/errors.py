@@ -1,5 +1,3 @@
-"""Builds error responses, which all have the same form."""
-
 import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -54,7 +52,6 @@ def error_headers(refused: Refused) -> dict[str, str]:
 
 
 def database_unavailable(debate_id: str | None = None) -> Refused:
-    """Return the error for an unavailable database; the reason is only in the log."""
     detail = "The database of this service is not available; try again later."
     return Refused(503, "database_away", detail, debate_id=debate_id)
 
@@ -145,6 +142,5 @@ async def on_http_error(_: Request, error: HTTPException) -> JSONResponse:
 
 
 async def on_unexpected(request: Request, error: Exception) -> JSONResponse:
-    """Log the traceback of an unexpected error without showing it to the client."""
     log_error(f"{request.method} {request.url.path} ended in an error", error)
     return refuse(unexpected_error())

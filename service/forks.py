@@ -1,5 +1,3 @@
-"""Provides the endpoints that fork debates and compare debates."""
-
 import asyncio
 from dataclasses import asdict
 from typing import Annotated, Any, Literal, Self

@@ -24,8 +24,6 @@ _HEADERS = {
 
 
 class Guard:
-    """Refuses requests that a browser sends on behalf of another site."""
-
     def __init__(self, app: ASGIApp, *, only_loopback: bool) -> None:
         self._app, self._only_loopback = app, only_loopback
 

@@ -1,5 +1,3 @@
-"""Writes the log of the service, without secrets."""
-
 import logging
 import traceback
 

@@ -1,5 +1,3 @@
-"""Runs the MCP server, with tools to run, read and list debates, over stdio and at /mcp."""
-
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import aclosing, contextmanager
@@ -126,14 +124,12 @@ async def _debate(runs: Runs, context: Context[Any, Any], **given: Any) -> Debat
 
 
 def _client(context: Context[Any, Any]) -> str:
-    """Return the client's address, or `stdin` for a local client."""
     request = context.request_context.request
     return client_of(request) if isinstance(request, Request) else "stdin"
 
 
 @contextmanager
 def _tool_errors() -> Iterator[None]:
-    """Convert refusals to tool errors, which MCP clients show."""
     try:
         with refusing_outages():
             yield

@@ -48,7 +48,6 @@ async def _describe_all(run: Run, events: "asyncio.Queue[Event | None]") -> Asyn
 
 
 def describe_event(event: Event, names: dict[str, str]) -> str:
-    """Return an event as Markdown; empty if it is not worth showing."""
     about, content = event["metadata"], event["content"].strip()
     wanted = _TEXTS.get(event["event"], "")
     if about.get("phase") == "synthesize" or ("{content}" in wanted and not content):

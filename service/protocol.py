@@ -12,8 +12,6 @@ _TIMED_OUT = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Leng
 
 
 class PunctualProtocol(H11Protocol):
-    """Adds time limits for clients to Uvicorn's HTTP protocol."""
-
     _timer: asyncio.TimerHandle | None = None
     _stall_timer: asyncio.TimerHandle | None = None
 

@@ -42,7 +42,6 @@ class Run:
     """Queues that receive each event, and None when the run ends."""
 
     async def wait_for_start(self) -> None:
-        """Wait until the debate is running; raise Refused if it cannot start."""
         begun = asyncio.create_task(self.begun.wait())
         await asyncio.wait({self.task, begun}, return_when=asyncio.FIRST_COMPLETED)
         begun.cancel()
@@ -69,12 +68,11 @@ class Run:
             listener.put_nowait(event)
 
     def pause(self) -> None:
-        """Stop after the current turn; keep comments until the debate is resumed."""
+        """Stop after the current turn; keep comments for when the debate is resumed."""
         self.is_paused = True
         self.control.request_drain(PAUSED)
 
     def add_remark(self, remark: Remark) -> None:
-        """Stop after the current turn, and continue with the user's comment."""
         self.remark = join_remarks(self.remark or Remark(), remark)
         self.is_paused = False
         self.control.request_drain("a user has something to say")

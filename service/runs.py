@@ -1,4 +1,4 @@
-"""Runs debates for clients; a debate continues even if the client disconnects."""
+"""Runs debates for clients; a debate continues even if its client disconnects."""
 
 import asyncio
 from collections.abc import Iterator
@@ -85,7 +85,6 @@ class Runs:
             await asyncio.to_thread(self._records.close)
 
     async def _resume_unfinished(self) -> None:
-        """Periodically resume debates that a stopped service or an outage left unfinished."""
         while True:
             try:
                 await self.resume_unfinished_once()
@@ -154,13 +153,12 @@ class Runs:
         return newest.name in _LAST_EVENTS and newest.seq >= run.last_seq
 
     async def is_waiting(self, debate: StoredDebate) -> bool:
-        """Return whether the debate is paused to wait for a user's answer."""
         if debate.status != "paused":
             return False
         return bool(await asyncio.to_thread(self.records.journal.pending_request, debate.id))
 
     async def find(self, debate_id: str) -> StoredDebate:
-        """Return the forecast with this full id, or raise a 404 error."""
+        """Return the forecast with this full id; raise Refused if there is none."""
         missing = Refused(404, "not_found", f"No forecast has the id {debate_id}.")
         try:
             found = await asyncio.to_thread(self.records.find, debate_id, with_turns=False)
@@ -176,7 +174,6 @@ class Runs:
         return found.model_copy(update={"status": "running"}) if ours else found
 
     async def find_task(self, task_id: str) -> StoredDebate:
-        """Return the newest forecast for a task, or raise a 404 error."""
         # PostgreSQL does not accept NUL characters, even in a comparison.
         known = "\x00" not in task_id
         found = await asyncio.to_thread(self.records.newest_of_task, task_id) if known else None
@@ -187,7 +184,6 @@ class Runs:
     async def find_repeated(
         self, request: DebateRequest, debate_id: str, *, wait: bool
     ) -> StoredDebate | None:
-        """Return the debate from an earlier request with the same key, if any."""
         try:
             found = await self.find(debate_id)
         except Refused:
@@ -199,7 +195,6 @@ class Runs:
         return await self.wait(run) if run and wait else found
 
     async def check_ready(self) -> None:
-        """Raise an error if the service is stopping or the database is unavailable."""
         if self._stopping.is_set():
             raise Refused(503, "stopping", "The service is stopping.")
         await asyncio.to_thread(self.records.debate_of, "")
@@ -258,7 +253,6 @@ class Runs:
     async def store(
         self, draft: DebateDraft, request: DebateRequest | None, debate_id: str, task_id: str
     ) -> StoredDebate:
-        """Prepare and store a debate; raise BadInput if it cannot run."""
         if self.options.server:
             given = self.records, self.options.server, draft, request, debate_id, task_id
             return await begin_on_server(*given)
@@ -267,7 +261,6 @@ class Runs:
         return await asyncio.to_thread(write_debate, self.records, prepared, request, **about)
 
     async def _run(self, run: Run, remark: Remark | None) -> StoredDebate | None:
-        """Run a debate and return its final state, or None after an error."""
         debate_id = run.debate.id
         try:
             return await self._run_with_remarks(run, remark)
@@ -304,7 +297,7 @@ class Runs:
             return await asyncio.to_thread(self.records.find, run.debate.id)
 
     async def _continue_with_remark(self, run: Run, remark: Remark) -> StoredDebate:
-        """Continue with the user's comment, unless the comment comes too late."""
+        """Continue with the user's comment; leave it out if it comes too late."""
         run.remark, run.last_seq, run.control = None, None, RunControl()
         if run.is_paused:  # store the remark, and stop again
             run.control.request_drain(PAUSED)

@@ -1,5 +1,3 @@
-"""Streams the events of a debate as server-sent events."""
-
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
@@ -22,8 +20,6 @@ Groups = AsyncGenerator[list[StoredEvent]]
 
 
 class MessageStream(StreamingResponse):
-    """Sends encoded messages until the messages end or the client stops reading."""
-
     def __init__(self, messages: AsyncGenerator[bytes]) -> None:
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         self._messages = messages

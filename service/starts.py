@@ -82,7 +82,6 @@ def forecast_request(start: Start) -> DebateRequest | None:
 def checked_settings(
     options: ServiceOptions, start: Start, forecast: DebateRequest | None = None
 ) -> DebateSettings:
-    """Return the settings; refuse local paths and models that are not allowed."""
     protocol = protocol_of(start)
     own = own_settings(options, protocol)
     wanted = {**(settings_of(forecast) if forecast else {}), **start.settings}
@@ -121,7 +120,7 @@ def own_settings(options: ServiceOptions, protocol: str) -> DebateSettings:
 
 
 def is_allowed(model: str, options: ServiceOptions, own: DebateSettings) -> bool:
-    """Return whether clients may use a model: it is allowed, or the operator uses it."""
+    """Return whether a model matches allowed_models, stands for a person, or is the operator's."""
     patterns = options.allowed_models
     is_own = model == HUMAN or model in _models_in(own)
     return is_own or any(fnmatchcase(model, each) for each in patterns)

@@ -1,5 +1,3 @@
-"""Provides the endpoints that pause, resume and finish a debate."""
-
 import asyncio
 from collections.abc import Mapping
 from typing import Annotated

@@ -100,7 +100,6 @@ async def _read_form(request: Request, folder: Path) -> Upload:
 
 
 async def _save(form: FormData, part: str, folder: Path) -> tuple[Path, ...]:
-    """Save the files in a form part under their own names, in separate folders."""
     saved = []
     for number, upload in enumerate(form.getlist(part)):
         if not isinstance(upload, UploadFile):

@@ -1,5 +1,3 @@
-"""Runs a debate in the terminal, and pauses or stops it on a signal."""
-
 import asyncio
 import os
 import sys
@@ -88,7 +86,6 @@ class _Draft:
 
 
 def ask_question(request: Request, output: Output) -> int:
-    """Prepare and run a new debate; store nothing if the debate is refused."""
     if request.dry_run:
         print_plan(plan_debate(request, output), database.past(request.protocol), output)
         return OK
@@ -117,7 +114,6 @@ def ask_question(request: Request, output: Output) -> int:
 
 
 def _ask_server(address: ServerAddress, draft: _Draft, output: Output) -> int:
-    """Run a new debate on a server; store nothing if the server refuses it."""
     settings = draft.debate.settings
     if settings.protocol == FORECAST and draft.forecast is None:
         raise BadInput("A forecast on a server needs outcomes. Give each with --outcome.")

@@ -1,5 +1,3 @@
-"""Runs a batch in the terminal, and pauses or stops it on a signal."""
-
 import asyncio
 import os
 from collections import Counter
@@ -38,7 +36,6 @@ _STYLES = {"done": "success", "failed": "error"}
 
 
 def run_batch(file: Path, out: Path, options: BatchOptions, parallel: int, *, quiet: bool) -> int:
-    """Check every question before the first paid call, then run the unfinished debates."""
     questions = read_questions(file)
     checked, notices = check_questions(questions, options, file.name, dict(os.environ))
     reporter = _BatchReporter(quiet=quiet)
@@ -78,11 +75,12 @@ def _estimate_lines(jobs: list[BatchJob]) -> list[str]:
         return []
     found = [estimate(each.question, each.settings, each.plan.seats) for each in new]
     words = estimate_words(estimate_all(found), datetime.now(UTC).date())
-    return [f"Estimate of {counted(len(new), 'new debate')} together: {words}."]
+    total = " in total" if len(new) > 1 else ""
+    return [f"Estimate for {counted(len(new), 'new debate')}{total}: {words}."]
 
 
 class _BatchReporter(TerminalReporter):
-    """Prints each note only once, even if the note applies to several debates."""
+    """Prints a note only once, even if it applies to several debates."""
 
     def __init__(self, *, quiet: bool) -> None:
         super().__init__(quiet=quiet)
@@ -108,7 +106,6 @@ class _Session:
         self._batch = Batch(records, folder, jobs, self._report)
 
     def announce(self, jobs: list[BatchJob], parallel: int) -> None:
-        """Print which models were chosen, how many questions are done, and how many remain."""
         lines = dict.fromkeys(job.prepared.plan.notice for job in jobs if job.prepared)
         if self._done:
             lines[f"{counted(self._done, 'question')} of {self._total} already answered."] = None

@@ -74,11 +74,12 @@ def _prices_line(settings: DebateSettings) -> str:
     table = price_table()
     oldest = min(price.read for price in table.values() if price.read)
     own = "those set above, otherwise " if settings.prices else ""
-    return f"Prices: {own}the built-in table ({len(table)} models, oldest price {oldest})."
+    return (
+        f"Prices: {own}the built-in table ({len(table)} models; the oldest price is from {oldest})."
+    )
 
 
 def _chat_line(settings: DebateSettings) -> str:
-    """Return the models of a debate as one line, without asking any provider."""
     seats = settings.build_seats()
     chosen = [seat.model for seat in seats if settings.has_chosen_model(seat)]
     if len(chosen) == len(seats):

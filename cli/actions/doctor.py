@@ -58,7 +58,6 @@ class Finding:
 
 
 def checks(*, verbose: bool) -> list[Finding]:
-    """Return all findings; the model and any problems come first."""
     packages = (each for each in _packages() if verbose or each.level != "ok")
     order = ("problem", "warn", "ok")
     found = sorted([*_checks(), *packages], key=lambda finding: order.index(finding.level))
@@ -98,11 +97,11 @@ def _model() -> Finding:
         settings = configure("adversarial", {}, None, None, dict(os.environ)).settings
         plan = asyncio.run(choose_seats(settings))
     except BadInput as refused:
-        fix = "contend config shows where every setting comes from"
-        return Finding("problem", "model of ask", str(refused), fix)
+        fix = "run contend config to see where each setting comes from"
+        return Finding("problem", "default model", str(refused), fix)
     models = ", ".join(dict.fromkeys(seat.model for seat in plan.seats))
     said = plan.notice if models in plan.notice else f"{models}. {plan.notice}"
-    return Finding("ok", "model of ask", said)
+    return Finding("ok", "default model", said)
 
 
 def _packages() -> Iterator[Finding]:
@@ -131,7 +130,6 @@ def _home() -> Finding:
 
 
 def _database() -> Finding:
-    """Check that the database opens and every debate can be read, without changing anything."""
     path = data_home() / "contend.db"
     fix = f"move {path} away, or restore a backup"
     if is_on_server():
@@ -173,7 +171,7 @@ def _weights() -> Iterator[Finding]:
         name = what.partition(":")[2]
         if not model["pulled"]:
             if name in needed:
-                fix = "contend models pull, or the first `ask`"
+                fix = "run contend models pull, or let the first contend ask download it"
                 yield Finding("warn", what, "not downloaded", fix)
         elif name.startswith(PREFIX):
             yield Finding("ok", what, "downloaded")
@@ -250,4 +248,4 @@ def _tracing() -> Finding:
     if not on:
         return Finding("ok", "tracing", "off")
     fix = f"unset {on[0]} if debates must stay on this machine"
-    return Finding("warn", "tracing", f"on by {on[0]}: debates are sent to LangSmith", fix)
+    return Finding("warn", "tracing", f"on ({on[0]} is set): debates are sent to LangSmith", fix)

@@ -79,7 +79,7 @@ def _print(
         parts: list[Part] = [Title(f"{model} as a judge", 2), *_warning(found)]
         parts.append(Rows(("measure", "share", "95 % interval", "n"), _rows(found, own)))
         counts = (
-            f"Undecided judgements: {found.undecided}. Unreadable: {found.unreadable}. "
+            f"Undecided judgments: {found.undecided}. Unreadable: {found.unreadable}. "
             f"Failed pairs: {found.failed} of {found.pairs}."
         )
         write_document(ExportPage([*parts, Words(counts)], {}).as_markdown(), None)
@@ -94,14 +94,19 @@ def _warning(found: JudgeFigures) -> list[Part]:
     n = found.both_orders.n
     if n >= ENOUGH_ITEMS:
         return []
-    return [Words(f"**Too few pairs for a claim: n = {n}.** Look at the intervals.")]
+    return [
+        Words(
+            f"**Too few pairs for a reliable result (n = {n}).** Rely on the intervals, not on the "
+            "shares."
+        )
+    ]
 
 
 def _rows(found: JudgeFigures, own: SelfPreference | None) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = [
-        ("right judgements", *share_cells(found.accuracy)),
+        ("correct judgments", *share_cells(found.accuracy)),
         ("pairs right in both orders", *share_cells(found.both_orders)),
-        ("pairs judged alike in both orders", *share_cells(found.consistent)),
+        ("pairs judged the same in both orders", *share_cells(found.consistent)),
         ("chose the answer shown first (half is fair)", *share_cells(found.first_chosen)),
     ]
     if len(found.by_kind) > 1:

@@ -113,7 +113,7 @@ class _Session:
         self._store, self._options, self._items, self._quiet = store, options, items, quiet
         self._stopped = False
         screen = stderr(widest=None)
-        shown = TextColumn("Runs"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+        shown = TextColumn("Answers"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
         off = quiet or not screen.is_terminal
         self._bar = Progress(*shown, console=screen, transient=True, disable=off)
         self._total = len(items) * len(options.arms)
@@ -123,7 +123,7 @@ class _Session:
         left = run.unfinished(self._items)
         self._bar.update(self._task, completed=self._total - left)
         if left < self._total:
-            self._print(f"{self._total - left} of {self._total} runs are done already.")
+            self._print(f"{self._total - left} of {self._total} answers are done already.")
         start_collecting()
         with self._bar:
             asyncio.run(self._run(run, parallel))
@@ -159,14 +159,14 @@ class _Session:
         again = "Run the same command again to continue."
         failed = sum(each.status == "failed" for each in shown.values())
         if run.failures >= MOST_FAILURES:
-            said = f"Stopped: {MOST_FAILURES} runs in a row failed. Fix the cause. {again}"
+            said = f"Stopped: {MOST_FAILURES} answers in a row failed. Fix the cause. {again}"
             print_message(said, "error")
             return MODEL_FAILED
         if self._stopped:
             print_message(f"Paused. {again}", "warning")
             return PAUSED
         if failed:
-            print_message(f"Error: {counted(failed, 'run')} failed. {again}", "error")
+            print_message(f"Error: {counted(failed, 'answer')} failed. {again}", "error")
             return MODEL_FAILED
         return OK
 
@@ -260,13 +260,14 @@ def _recorded_panel(path: Path, models: str | None) -> tuple[Any, list[Part]]:
     rows = [(name, *share_cells(each)) for name, each in found.each.items()]
     rows += [
         ("vote", *share_cells(found.vote)),
-        ("any of them right", *share_cells(found.any_right)),
-        ("gate: ask two, the others only if they differ", *share_cells(found.gate)),
+        ("any model right", *share_cells(found.any_right)),
+        ("gate", *share_cells(found.gate)),
         *((f"vote where {name}", *share_cells(each)) for name, each in found.by_agreement.items()),
     ]
     about = (
-        f"{found.n} questions that all of {', '.join(found.models)} answered. The gate needs "
-        f"{found.gate_calls:.2f} calls per question instead of {len(panel)}."
+        f"{found.n} questions that all of {', '.join(found.models)} answered. The gate (ask two "
+        f"models, and the others only if the two differ) needs {found.gate_calls:.2f} calls per "
+        f"question instead of {len(panel)}."
     )
     head = ("who", "right", "95 % interval", "n")
     return asdict(found), [Title("Recorded answers", 2), Words(about), Rows(head, rows)]
@@ -276,12 +277,18 @@ def _recorded_forecasts(path: Path, _models: str | None) -> tuple[Any, list[Part
     found = measure_forecasts(path)
     half = found.n // 2
     rows = [
-        (name, f"{brier:.4f}", f"{loss:.4f}", str(half if "half" in name else found.n))
+        (
+            name.replace("extremised", "extremized"),
+            f"{brier:.4f}",
+            f"{loss:.4f}",
+            str(half if "half" in name else found.n),
+        )
         for name, (brier, loss) in found.figures.items()
     ]
     about = (
-        f"{found.forecasters} recorded forecasts of {found.n} questions. Forecasts of one question "
-        "are from different dates, so a pool also has newer information. The extremising factor is "
+        f"{found.forecasters} recorded forecasts of {found.n} questions. Forecasts of the same "
+        "question were made on different dates, so a pool also benefits from newer information. "
+        "The extremizing factor (how far pooled probabilities are pushed away from 50%) is "
         f"{found.factor:g}, fitted on one half; the calibration error of the log-odds pool is "
         f"{found.calibration.ece:.3f}."
     )
@@ -306,7 +313,7 @@ def print_signals(*, as_json: bool) -> int:
         unread = len(read) - right - len(misread)
         about = (
             f"{len(read)} replies: {right} parsed correctly, {len(misread)} misread, "
-            f"{unread} not parsed; each of these costs a debate one more call."
+            f"{unread} not parsed. In a debate, each reply that is not parsed costs one more call."
         )
         head = ("case", "means", "read as")
         write_document(ExportPage([Words(about), Rows(head, rows_shown)], {}).as_markdown(), None)

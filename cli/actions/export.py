@@ -30,7 +30,6 @@ def export_debate(
     *,
     transcript: bool,
 ) -> None:
-    """Write a document to a file or stdout, or write a folder and print the folder's path."""
     form = find_format(format_name)
     if reference is None:
         raise BadInput("Give the id of the debate to export; `contend list` shows the ids.")
@@ -60,7 +59,6 @@ def export_training_data(
     *,
     transcript: bool,
 ) -> None:
-    """Write the training data of all qualifying debates, and a dataset card."""
     if reference is not None:
         raise BadInput(f"--format {form} takes all debates; leave out the id '{reference}'.")
     if transcript:

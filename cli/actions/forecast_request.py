@@ -46,7 +46,7 @@ class ForecastOptions:
 def early_request(
     options: ForecastOptions, protocol: str, question: str | None
 ) -> DebateRequest | None:
-    """Return the request, or None if a model must propose outcomes; refuse unsuitable options."""
+    """Return the request; None for other protocols, or if a model must propose outcomes."""
     if protocol != forecasts.PROTOCOL:
         if options.given:
             raise BadInput(f"{options.given[0]} works only with --protocol forecast.")
@@ -109,8 +109,8 @@ def time_notice(seats: Sequence[Seat], settings: DebateSettings) -> str:
     if given >= _DEMONSTRATION_SECONDS or not is_small(list(seats)):
         return ""
     return (
-        f"The demonstration model is slow: after {given:g} seconds the forecast ends with gaps. "
-        f"Allow more time with --set overall_timeout={_DEMONSTRATION_SECONDS}."
+        f"The demonstration model is slow: the forecast stops after {given:g} seconds and will be "
+        f"incomplete. Allow more time with --set overall_timeout={_DEMONSTRATION_SECONDS}."
     )
 
 

@@ -26,7 +26,7 @@ def resolve_forecast(reference: str, outcome: str, *, replace: bool, as_json: bo
         write_json({"id": found.id, "outcome": outcome, "probability": given[outcome], **scores})
         return
     stated = percent(given[outcome])
-    message = f"Resolved forecast {found.id[:8]} as {outcome}, which it gave {stated}"
+    message = f"Resolved forecast {found.id[:8]} as {outcome}; it had given this outcome {stated}"
     if has_scores:
         message += f": Brier {scores['brier']:.4f}, log loss {scores['log_loss']:.4f}"
     print_message(f"{message}.")

@@ -41,7 +41,6 @@ def fork_and_run(wanted: Fork, output: Output) -> int:
 
 
 def ask_again(reference: str, request: Request, output: Output) -> int:
-    """Ask a follow-up question about a finished debate, in a new debate with one more round."""
     question = read_question(request.question or "")
     with database.existing(reference) as (records, parent):
         one_model = (

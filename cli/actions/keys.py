@@ -6,7 +6,6 @@ from contend.models.keys import DOTENV, ENVIRONMENT, known_name, source_of, stor
 
 
 def ask_and_store(name: str) -> str:
-    """Store a key; return a message that does not contain the key."""
     known_name(name)  # checked before the user types the key
     source = source_of(name)
     stored = f"Stored {name} in {store_key(name, _read_key(name))}."

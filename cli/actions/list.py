@@ -20,7 +20,6 @@ _COLUMNS = (
 
 
 def print_list(limit: int, search: str, *, as_json: bool) -> None:
-    """List the newest debates, without creating a database."""
     debates: list[dict[str, Any]] = []
     if not database.is_empty():
         with database.records() as records:

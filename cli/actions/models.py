@@ -79,7 +79,7 @@ def _pull_files(name: str) -> None:
 
 @contextmanager
 def progress(what: str, *columns: ProgressColumn, quiet: bool) -> Iterator[weights.Progress]:
-    """Show a progress bar, beginning with the first progress report."""
+    """Show a progress bar, but not before the first report of progress."""
     screen = stderr()
     counted = columns or (MofNCompleteColumn(), TimeRemainingColumn())
     shown = (TextColumn("{task.description}"), BarColumn(), *counted)
@@ -115,7 +115,6 @@ def _pull_from_hub(name: str) -> Path:
 
 
 def remove_named(name: str) -> str:
-    """Delete a downloaded model's files and return a message for the user."""
     name = name.removeprefix("embedded:")
     try:
         files = (

@@ -12,7 +12,6 @@ from contend.service.address import page_of
 
 
 def show_in_browser(reference: str, *, open_page: bool) -> None:
-    """Open the debate's web page, or an HTML file if no service runs; print the address."""
     with database.existing(reference) as (_, debate):
         address = page_of(debate.id) or _write_file(debate)
     sys.stdout.write(f"{address}\n")

@@ -18,7 +18,6 @@ class Selection:
     damaged: bool
 
     def find(self, records: Repository) -> list[str]:
-        """Return the ids of the debates to delete, oldest first."""
         found = records.damaged() if self.damaged else []
         if self.older is not None:
             before = datetime.now(UTC) - parse_age(self.older)
@@ -68,5 +67,7 @@ def _summary(pruned: Pruned, *, dry_run: bool) -> str:
     freed = f"Deleted {count}, {pruned.freed_bytes / 1e6:.1f} MB."
     if pruned.is_compacted:
         return freed
-    why = "" if is_on_server() else " because another program is using it"
-    return f"{freed} The database keeps the space for new debates{why}."
+    if is_on_server():
+        return f"{freed} The database keeps the space for new debates."
+    why = "because another program is using the file"
+    return f"{freed} The database file keeps the space for new debates, {why}."

@@ -37,7 +37,8 @@ def _refuse_unratable(debate: StoredDebate) -> None:
     if debate.status != "done":
         raise BadInput(f"{name} has no answer to rate yet: it is {debate.status}.")
     if debate.protocol not in _RATED_PROTOCOLS or not ids_with_role(state, "judge"):
-        raise BadInput(f"{name} has no judge that rates its answer; rate it yourself, 1 to 10.")
+        hint = f"rate it yourself with: contend rate {debate.id[:8]} RATING."
+        raise BadInput(f"{name} has no judge that rates its answer; {hint}")
     if rated := state.get("auto_score"):
         raise BadInput(f"The judge has already rated debate {debate.id[:8]}: {rated.score:g}.")
 

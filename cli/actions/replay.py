@@ -36,7 +36,6 @@ def play(reference: str, speed: float, *, as_events: bool, is_raw: bool) -> int:
 def show_events(
     stored: Sequence[Event], renderer: Renderer, debate: StoredDebate, speed: float
 ) -> None:
-    """Show stored events at `speed` times their original pace."""
     events = replay.with_simulated_chunks(stored)
     try:
         asyncio.run(replay.play_events(events, _show(renderer, debate), speed))
@@ -47,7 +46,7 @@ def show_events(
 def replay_until(
     reference: str, where: str, *, as_json: bool, as_events: bool, is_raw: bool
 ) -> int:
-    """Rerun a debate as a new one, with recorded replies up to a point and model calls after it."""
+    """Rerun a debate as a new one: recorded replies up to a point, then model calls."""
     point, output = ForkPoint.parse(where), Output(as_json, as_events, plain=is_raw)
     with database.existing(reference) as (records, parent):
         reporter = TerminalReporter(quiet=output.quiet)
@@ -77,9 +76,9 @@ def check_path(reference: str, *, as_json: bool) -> int:
 
 def _print(replayed: replay.Replayed) -> None:
     screen = stdout()
-    done = f"{counted(replayed.steps, 'step')} on {counted(replayed.calls, 'recorded call')}"
+    done = f"{counted(replayed.steps, 'step')} with {counted(replayed.calls, 'recorded call')}"
     if not replayed.differences:
-        screen.print(f"Replayed {done}: the code takes the same path.", style="success")
+        screen.print(f"Replayed {done}: everything matches the recording.", style="success")
         return
     found = counted(len(replayed.differences), "difference")
     screen.print(f"Replayed {done}: {found}.", style="error")

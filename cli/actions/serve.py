@@ -34,7 +34,6 @@ _THREADS = 100
 
 
 def serve_app(host: str, port: int, options: ServiceOptions, *, open_page: bool) -> None:
-    """Check the settings, models and database, then serve until a signal arrives."""
     if not host.strip():  # an unset shell variable would mean all network interfaces
         raise BadInput("The address given to --host is empty.")
     has_token = bool(os.environ.get(TOKEN_VARIABLE, "").strip())
@@ -50,7 +49,7 @@ def serve_app(host: str, port: int, options: ServiceOptions, *, open_page: bool)
     show_notes()
     start_collecting()
     place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    print_message(f"{notice} Serving http://{place}/, with its API in /openapi.json.")
+    print_message(f"{notice} Serving http://{place}/ (API description: /openapi.json).")
     if not has_token:
         print_message(f"The API for forecasts ({PREFIX}) needs {TOKEN_VARIABLE} to be set.")
     running = uvicorn.Config(
@@ -64,7 +63,6 @@ def serve_app(host: str, port: int, options: ServiceOptions, *, open_page: bool)
 
 
 async def _check(options: ServiceOptions) -> str:
-    """Check that the models or the server can be used; return a notice for the user."""
     settings = options.settings()
     if options.server:
         await check_server(options.server)

@@ -15,8 +15,6 @@ from contend.graph.state import Turn
 
 @dataclass(frozen=True)
 class ShownPart:
-    """The parts of a debate to print; all parts by default."""
-
     round: int | None = None
     turn: str = ""
     thinking: bool = False

@@ -9,7 +9,6 @@ from contend.debates.stats import CountedMean, ProtocolStats, read_all, sum_up
 
 
 def print_stats(*, as_json: bool) -> None:
-    """Print one row per protocol, without creating a database."""
     found: list[ProtocolStats] = []
     if not database.is_empty():
         with database.records() as records:
@@ -41,9 +40,12 @@ def _parts(found: list[ProtocolStats]) -> list[Part]:
 def _vote_parts(found: list[ProtocolStats]) -> list[Part]:
     voted = [each for each in found if each.with_vote]
     if not voted:
-        note = "No debate has short answers to compare. Ask for a line `Answer: ...`."
+        note = (
+            "No debate has short answers to compare. To get them, ask in the question for a final "
+            "line `Answer: ...`."
+        )
         return [Words(note)]
-    head = ("protocol", "n", "vote kept", "changed", "no majority", "mean of kept (n)")
+    head = ("protocol", "n", "vote kept", "changed", "no majority", "mean score, kept (n)")
     rows = [
         (
             each.protocol,
@@ -56,8 +58,11 @@ def _vote_parts(found: list[ProtocolStats]) -> list[Part]:
         )
         for each in voted
     ]
-    about = "Whether debates kept the vote of the first answers, and their mean scores:"
-    return [Title("First answers", 2), Words(about), Rows((*head, "mean of changed (n)"), rows)]
+    headings = (*head, "mean score, changed (n)")
+    about = (
+        "How often the final answer matched the majority of the first answers, with mean scores:"
+    )
+    return [Title("First answers", 2), Words(about), Rows(headings, rows)]
 
 
 def _gate_parts(found: list[ProtocolStats]) -> list[Part]:

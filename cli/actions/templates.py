@@ -115,7 +115,6 @@ def _explained(
 
 
 def add_files(files: Sequence[Path]) -> None:
-    """Add the templates; add none if any file is invalid."""
     given = [read_template(path, "user") for path in files]
     library = templates.load_library(data_home())
     taken = {each.id for each in library.templates}
@@ -147,7 +146,6 @@ def delete_template(template_id: str) -> None:
 
 
 def lint_templates(files: Sequence[Path], *, as_json: bool) -> int:
-    """Print every problem; return a failing exit code if any are found."""
     problems: list[tuple[str, str]] = []
     of_files: list[Template] = []
     for path in files:

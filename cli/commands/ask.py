@@ -123,7 +123,11 @@ def ask(  # noqa: PLR0913, PLR0917 - one parameter per option
     cassette: _Cassette = None,
     follow_up: _Continue = None,
     pause: Annotated[
-        Pause | None, typer.Option(help="When to pause for your comments (default: never).")
+        Pause | None,
+        typer.Option(
+            help="When to pause for your comments: never, after each round, or before the final "
+            "answer (default: never)."
+        ),
     ] = None,
     json: options.Json = False,
     events: _Events = False,
@@ -221,7 +225,7 @@ def resume(  # noqa: PLR0913, PLR0917 - one parameter per option
 
 
 def _paths(option: str, given: list[str] | None) -> list[Path]:
-    """Refuse empty paths, which would stand for the current folder."""
+    """Raise BadInput for empty paths, because they would stand for the current folder."""
     if given and not all(path.strip() for path in given):
         from contend.graph.errors import BadInput  # slow to import
 

@@ -28,7 +28,7 @@ def batch(  # noqa: PLR0913, PLR0917 - one parameter per option
     ] = None,
     max_cost: Annotated[
         str | None,
-        typer.Option(metavar="DOLLARS", help="Maximum cost of each debate in dollars."),
+        typer.Option(metavar="DOLLARS", help="Maximum cost of each debate in US dollars."),
     ] = None,
     parallel: Annotated[
         int, typer.Option(metavar="N", min=1, max=32, help="Number of debates to run in parallel.")

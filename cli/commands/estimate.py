@@ -1,4 +1,4 @@
-"""Options of `contend estimate`, taken from `contend ask`."""
+"""Takes the options of `contend estimate` from `contend ask`."""
 
 import inspect
 from typing import Annotated, Any, get_type_hints

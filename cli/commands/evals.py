@@ -83,7 +83,8 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
 ) -> int:
     """Answer every item in several ways, and write a report.
 
-    Run the same command again to continue an interrupted run: no finished call is paid for twice.
+    Run the same command again to continue an interrupted run: you never pay twice for a finished
+    call.
     """
     with options.loading_note(is_hidden=quiet):
         from contend.cli.actions.evals import run_eval, split_arms
@@ -136,8 +137,8 @@ def compare(
 ) -> int:
     """Compare two runs on the items they share.
 
-    Exits with code 1 if an arm got worse: its accuracy dropped, and the 95% confidence interval of
-    the change lies entirely below zero.
+    Exits with code 1 if an arm (a way of answering) got worse: its accuracy dropped, and the 95%
+    confidence interval of the change lies entirely below zero.
     """
     from contend.cli.actions.evals import compare_runs  # slow to import
 
@@ -164,10 +165,11 @@ def recorded(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Measure how accurate voting and selective debate are, using recorded answers.
+    """Measure how accurate votes of several models are, using recorded answers.
 
-    With selective debate, models debate only the questions they disagree on. With forecastbench,
-    the pooled probabilities of several models are scored instead. Makes no model calls.
+    With mmlu_pro, a vote of all models is compared with a gate: ask two models, and the others
+    only if the two differ. With forecastbench, pooled probabilities are scored. Makes no model
+    calls.
     """
     from contend.cli.actions.evals import print_recorded  # slow to import
 
@@ -215,9 +217,10 @@ def judge(
 
 @app.command("signals")
 def signals(json: options.Json = False) -> int:
-    """Check that Contend parses typical model replies correctly.
+    """Check that Contend parses the signals in typical model replies correctly.
 
-    Makes no model calls.
+    Signals are the decisions in a reply: verdicts, concessions, critiques and ratings. Makes no
+    model calls.
     """
     from contend.cli.actions.evals import print_signals  # slow to import
 

@@ -130,7 +130,6 @@ def refuse_options(context: typer.Context, option: str, names: Sequence[str]) ->
 
 @contextmanager
 def loading_note(*, is_hidden: bool) -> Iterator[None]:
-    """Show `Loading` on a terminal while slow packages are imported."""
     if is_hidden or not sys.stderr.isatty():
         yield
         return

@@ -28,8 +28,9 @@ def serve(  # noqa: PLR0913, PLR0917 - one parameter per option
         list[str] | None,
         typer.Option(
             metavar="PATTERN",
-            help="Model that clients may choose, such as 'ollama:*' (repeatable). Default: any "
-            "model if --host is local, otherwise only the models named in the server's settings.",
+            help="Models that clients may choose, as a pattern such as 'ollama:*' (repeatable). "
+            "Default: any model if --host is local, otherwise only the models named in the "
+            "server's settings.",
         ),
     ] = None,
     server: Annotated[
@@ -46,7 +47,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one parameter per option
 ) -> None:
     """Serve the web page and the HTTP API.
 
-    To accept connections from other machines, give --host and set CONTEND_SERVICE_TOKEN.
+    To accept connections from other machines, use --host and set CONTEND_SERVICE_TOKEN.
     """
     from contend.cli.actions.serve import serve_app  # slow to import
     from contend.debates.servers import ServerAddress

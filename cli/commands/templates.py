@@ -1,7 +1,8 @@
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from contend.cli.commands.options import Json, show_help
 
@@ -19,6 +20,12 @@ _EmbeddingModel = Annotated[
     ),
 ]
 app.callback(invoke_without_command=True)(show_help)
+
+
+class _FilesCommand(TyperCommand):
+    def get_help(self, ctx: Any) -> str:
+        # Typer shows the Python type of a list.
+        return super().get_help(ctx).replace("<list[Path]>", "<path>")
 
 
 @app.command("list")
@@ -56,9 +63,12 @@ def search(
     actions.search_templates(question, limit, embedding_model, as_json=json)
 
 
-@app.command("add")
+@app.command("add", cls=_FilesCommand)
 def add(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="A Markdown file.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE", help="Markdown files to add."),
+    ],
 ) -> None:
     """Add your own templates. If any file is invalid, nothing is added."""
     from contend.cli.actions import templates as actions  # slow to import
@@ -82,7 +92,7 @@ def remove(template: _Id) -> None:
     actions.delete_template(template)
 
 
-@app.command("lint")
+@app.command("lint", cls=_FilesCommand)
 def lint(
     files: Annotated[
         list[Path] | None,
@@ -98,7 +108,9 @@ def lint(
 
 @app.command("rebuild")
 def rebuild(embedding_model: _EmbeddingModel = None) -> None:
-    """Rebuild the template index."""
+    """Rebuild the template index.
+
+    Contend keeps the index up to date by itself. Rebuild it if searches give wrong results."""
     from contend.cli.actions import templates as actions  # slow to import
 
     actions.rebuild_template_index(embedding_model)

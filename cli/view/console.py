@@ -45,7 +45,6 @@ class StreamConsole(Console):
 
     @property
     def size(self) -> ConsoleDimensions:
-        """Return the size of the terminal, limited to the requested width."""
         now = _size(self.file)
         width = min(now.columns, self._widest or now.columns) - self.legacy_windows
         return ConsoleDimensions(width, now.lines)
@@ -82,7 +81,6 @@ def print_message(message: str, style: str = "") -> None:
 
 
 def print_hanging(screen: Console, text: str, hang: int = 0, style: str = "") -> None:
-    """Print text as one line; on a terminal, wrap the text and indent the following lines."""
     if not screen.is_terminal:
         screen.print(Text(text, style=style), soft_wrap=True)
         return
@@ -100,7 +98,6 @@ def write_json(document: Any, *, one_line: bool = False) -> None:
 
 
 def silence(stream: TextIO) -> None:
-    """Discard further writes to a closed stream."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)

@@ -1,5 +1,3 @@
-"""Prints forecasts, with their basis and gaps, and the scoreboard."""
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -56,7 +54,6 @@ def print_forecast_of(debate: StoredDebate, *, to_stderr: bool = False) -> None:
 
 
 def words_of_rounds(debate: StoredDebate) -> dict[int, str]:
-    """Return a sentence about the result of each forecast round, by round number."""
     forecast = debate.state.get("forecast")
     rounds = forecast["debate_log"]["rounds"] if forecast else ()
     return {held["round_number"]: round_words(_round_facts(held)) for held in rounds}
@@ -84,7 +81,7 @@ def round_words(meta: Mapping[str, Any]) -> str:
     best = summary["dominant_argument"] if given[-2:-1] != given[-1:] else None  # a tie
     parts = [f"Scores of the {meta['phase']}: {scores or 'none'}."]
     parts += [f"Strongest: the {best}."] if best else []
-    parts += [f"The panel moves {' and '.join(moves)}."] if moves else []
+    parts += [f"The panel is moving {' and '.join(moves)}."] if moves else []
     return " ".join(parts)
 
 
@@ -119,7 +116,6 @@ def _roles(forecast: Mapping[str, Any]) -> list[str]:
 
 
 def _assessments(forecast: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the probabilities of each role as lines, for a terminal too narrow for columns."""
     for row in forecast["probability_distribution"]:
         said = (f"{e['role']} {percent(e['probability'])}" for e in row["role_assessments"])
         yield "Roles", f"{row['outcome_id']}: {', '.join(said) or '-'}"
@@ -135,7 +131,7 @@ def _facts(forecast: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield from _pools(report["pools"])
     quality = report["argument_quality"]
     if quality["share"] is not None:
-        goal = f"{quality['share']:.0%} of {quality['of']} above 0.4; the goal is 80%"
+        goal = f"{quality['share']:.0%} of {quality['of']} scored above 0.4 (goal: 80%)"
         yield "Arguments", goal
     references = report["closing_references"]
     if references["share"] is not None:
@@ -185,7 +181,8 @@ def print_scoreboard(screen: Console, board: "Scoreboard") -> None:
         else f"is fitted once {ENOUGH_TO_FIT} forecasts are resolved"
     )
     resolved = counted(board.resolved, "forecast")
-    print_hanging(screen, f"{resolved} resolved. The extremising factor {factor}.")
+    about = "how far pooled probabilities are pushed away from 50%"
+    print_hanging(screen, f"{resolved} resolved. The extremizing factor ({about}) {factor}.")
 
 
 def _score_table(title: str, rows: "Sequence[Row]") -> Table:
@@ -241,8 +238,6 @@ _CHART = """\
 
 
 def calibration_svg(bins: Sequence[CalibrationBin]) -> str:
-    """Plot forecasts against outcome frequencies; larger dots stand for more forecasts."""
-
     def at(share: float) -> float:
         return round(40 + 320 * share, 1)
 

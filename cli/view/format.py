@@ -1,5 +1,3 @@
-"""Formats numbers, times and untrusted text for the terminal."""
-
 from collections.abc import Sequence
 from datetime import date, timedelta
 from typing import TYPE_CHECKING
@@ -21,7 +19,6 @@ _OLD_PRICES = timedelta(days=180)
 
 
 def plain(text: str) -> str:
-    """Remove characters that could control the terminal or change the text direction."""
     return UNSAFE.sub("", text)
 
 
@@ -34,14 +31,12 @@ def counted(count: int, unit: str) -> str:
 
 
 def cost(dollars: float | None) -> str:
-    """Format a cost; None stands for an unknown cost, and zero for a local model."""
     if dollars is None:
         return "unknown"
     return "free (local)" if dollars == 0 else f"${dollars:.4f}"
 
 
 def estimate_words(found: "Estimate", today: date) -> str:
-    """Return the range and the likely value of an estimate as a sentence."""
     words, likely = _range_words(found, today), found.likely
     if likely is None:
         return words
@@ -83,8 +78,11 @@ def _prices_note(read: date | None, today: date) -> str:
     if read is None:
         return ""
     if today - read > _OLD_PRICES:
-        return f" (prices of {read}, over {_OLD_PRICES.days} days old: set your own, see `prices`)"
-    return f" (prices of {read})"
+        return (
+            f" (prices from {read}, over {_OLD_PRICES.days} days old; replace them with the "
+            "setting prices)"
+        )
+    return f" (prices from {read})"
 
 
 def _joined(ends: Sequence[str]) -> str:
@@ -110,7 +108,6 @@ def rounds_words(least: int, most: int) -> str:
 
 
 def round_title(number: int, least: int, most: int, opening: str = INITIAL) -> str:
-    """Return the title of a round; round 0 is the opening."""
     if number == 0:
         return opening
     if number > most:

@@ -69,7 +69,6 @@ class LiveArea:
         self._frame = None
 
     def remove(self, frame: Frame) -> None:
-        """Clear the area if it shows this frame."""
         if frame is self._frame:
             self.clear()
 
@@ -91,7 +90,6 @@ class _ReflowingLive(Live):
         )
 
     def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
-        """Erase all rows, including wrapped rows, which Rich does not count."""
         row = ((ControlType.ERASE_IN_LINE, 2), (ControlType.CURSOR_UP, 1))
         gained = rows_gained(self._drawing.widths, self.console.width) if _reflows() else 0
         return [Control(*row * gained), *super().process_renderables(renderables)]

@@ -27,7 +27,6 @@ _ENDED_BY_BLANK_LINE = ("paragraph_open", "table_open", "heading_open", "hr", "f
 
 @lru_cache(maxsize=64)
 def markdown_lines(text: str, width: int) -> list[Text]:
-    """Render a text at the given width; show formulas and HTML as source."""
     console = _console()
     options = console.options.update(width=max(1, width))
     lines = [
@@ -61,8 +60,6 @@ class _Heading(markdown.Heading):
 
 
 class _CodeBlock(markdown.CodeBlock):
-    """Highlights and indents code, without a background color."""
-
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         code = str(self.text).rstrip()
         shown = Syntax(code, self.lexer_name, theme=self.theme, word_wrap=True)
@@ -70,8 +67,6 @@ class _CodeBlock(markdown.CodeBlock):
 
 
 class _Table(markdown.TableElement):
-    """Renders a table without blank lines around it, because every block already has them."""
-
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for part in super().__rich_console__(console, options):
             if isinstance(part, Table):
@@ -125,13 +120,10 @@ def _formula(token: Token) -> str:
 
 
 class MarkdownBlocks:
-    """Splits a growing text into finished Markdown blocks."""
-
     def __init__(self) -> None:
         self.pending = ""
 
     def feed(self, text: str) -> str:
-        """Add text, and return the blocks that are now finished."""
         self.pending += text
         if "\n" not in text:
             return ""
@@ -165,8 +157,6 @@ def _ends_with_blank_line(last: Token, lines: list[str]) -> bool:
 
 
 class MarkdownLines:
-    """Renders a growing text as lines of the given width."""
-
     def __init__(self, width: int) -> None:
         self._width, self._blocks = width, MarkdownBlocks()
         self._done: list[Text] = []
@@ -184,8 +174,6 @@ class MarkdownLines:
 
 
 class MarkdownWriter:
-    """Prints the finished blocks of a turn, and shows the unfinished block in the live area."""
-
     def __init__(self, page: Page) -> None:
         self._page, self._blocks = page, MarkdownBlocks()
         self._has_printed = False
@@ -193,7 +181,7 @@ class MarkdownWriter:
         self.frame: Frame = self._draw
 
     def resize(self, width: int) -> None:
-        """Do nothing, because each block uses the width at the time of printing."""
+        pass
 
     def feed(self, text: str) -> None:
         self.started = self.started or bool(text.strip())
@@ -206,7 +194,7 @@ class MarkdownWriter:
         self._print(text)
 
     def cut(self, *, between_words: bool = False) -> None:
-        """Do nothing, because messages are printed above the unfinished block."""
+        pass
 
     def finish(self) -> None:
         self._page.live.remove(self.frame)

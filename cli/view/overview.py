@@ -1,5 +1,3 @@
-"""Shows the result of a debate: a box with a short answer, and the table of objections."""
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

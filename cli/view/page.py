@@ -1,5 +1,3 @@
-"""Prints a debate's text at a readable width; printed text is never redrawn."""
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -17,8 +15,6 @@ INDENT = 2
 
 @dataclass(frozen=True)
 class Paragraph:
-    """A paragraph in one style, with all lines but the first indented by `hang` columns."""
-
     text: str
     style: str = ""
     hang: int = 0
@@ -51,7 +47,6 @@ class Page:
         wrapper.finish()
 
     def paragraphs(self, paragraphs: Iterable[Paragraph]) -> None:
-        """Print paragraphs; print an empty paragraph as an empty line."""
         for each in paragraphs:
             if each.text:
                 self.paragraph(each.text, each.style, each.indent, each.hang)

@@ -1,5 +1,3 @@
-"""Shows long output in the user's pager if stdout is a terminal."""
-
 import os
 import shlex
 import subprocess
@@ -9,7 +7,7 @@ from contextlib import contextmanager, suppress
 from io import StringIO
 from typing import TextIO
 
-# Keep colours, and leave short output on the screen.
+# Keep colors, and leave short output on the screen.
 _LESS_OPTIONS = "FRX"
 
 
@@ -29,7 +27,6 @@ class _CapturedOutput(StringIO):
 
 @contextmanager
 def paged() -> Iterator[None]:
-    """Show the printed output in the pager, unless stdout is a pipe."""
     terminal = sys.stdout
     if not terminal.isatty():
         yield

@@ -104,7 +104,7 @@ def _price_words(model: str, price: Price | None) -> str:
     if not price.input and not price.output:
         return f"free ({price.source})"
     cached = "" if price.cached is None else f"${price.cached:g} cached, "
-    read = f", read {price.read}" if price.read else ""
+    read = f", as of {price.read}" if price.read else ""
     return (
         f"${price.input:g} in, {cached}${price.output:g} out per million tokens "
         f"({price.source}{read})"

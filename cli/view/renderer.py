@@ -1,5 +1,3 @@
-"""Prints a debate from its live events or from its record."""
-
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -33,8 +31,6 @@ _GIVEN_UP = ("failed", "sat_out", "out_of_budget")
 
 
 class Renderer:
-    """Prints one debate, and redraws only the live area below the text."""
-
     def __init__(
         self, console: Console, clock: Clock = time.monotonic, *, is_raw: bool = False
     ) -> None:
@@ -49,7 +45,6 @@ class Renderer:
         self._clock, self._began = clock, clock()
 
     def prepare(self, debate: StoredDebate) -> tuple[int, int]:
-        """Load the seats, objections and problems; return the minimum and maximum rounds."""
         state = debate.as_state()
         rounds = strategy_for(debate.as_settings()).rounds
         self._unreported = [entry.model_dump() for entry in state.get("eliminations", [])]
@@ -84,7 +79,6 @@ class Renderer:
         self._page.paragraph(text)
 
     def ring_after(self, seconds: float) -> None:
-        """Ring the terminal bell if the debate took longer than the given time."""
         if self._page.console.is_terminal and self._clock() - self._began > seconds:
             self._page.console.bell()
 
@@ -249,7 +243,7 @@ class Renderer:
         self.sections.print_turn(shown, thinking=thinking, whole=whole)
 
     def eliminations(self, before: int | None = None) -> None:
-        """Print the new eliminations, or only eliminations before the given round."""
+        """Print the new eliminations, or only those before the given round."""
         due = [each for each in self._unreported if before is None or each["round"] < before]
         self._unreported = [each for each in self._unreported if each not in due]
         for entry in due:

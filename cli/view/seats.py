@@ -21,7 +21,6 @@ class SeatTable:
         self.eliminations = list(eliminations)
 
     def name(self, seat: str) -> str:
-        """Return a seat's name, or its capitalized id if the debate has no such seat."""
         found = self._seats.get(seat)
         return plain(found.name if found else seat.capitalize())
 

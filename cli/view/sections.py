@@ -1,5 +1,3 @@
-"""Prints the current section of a debate, with turns in sequence or in columns."""
-
 from collections.abc import Callable, Sequence
 
 from contend.cli.view.format import one_line, round_title
@@ -72,7 +70,6 @@ class Sections:
         self._printer.stream(seat, model, piece, phase)
 
     def wait_for_verdict(self, seat: str, phase: str) -> None:
-        """Show that the seat is writing its control block, which is never printed."""
         column = self._column(seat)
         if column:
             column.state = "deciding"
@@ -82,7 +79,7 @@ class Sections:
             self._page.live.set(waiting_line(reading, self._clock))
 
     def finish(self, turn: ShownTurn, number: int) -> None:
-        """Print a finished turn, or keep it until all turns in the columns are finished."""
+        """Print a finished turn; in columns, wait until all their turns are finished."""
         column = self._column(turn.seat)
         if column:
             column.finish(turn)
@@ -145,7 +142,6 @@ class Sections:
     # --- several at the same time ---
 
     def join(self, seats: Sequence[str], phase: str = "", number: int | None = None) -> Columns:
-        """Add a column for each seat to the columns of the current phase."""
         if self._columns and self._columns.phase not in ("", phase):
             self._close_columns()
         if not self._columns:
@@ -169,7 +165,7 @@ class Sections:
         else:
             # A turn may have just ended before its last word was printed.
             self.break_line(between_words=True)
-        tail = " The text starts again." if again and begun else ""
+        tail = " The turn starts over." if again and begun else ""
         if what == "failed":
             self._failed[seat] = why
         else:
@@ -186,7 +182,7 @@ class Sections:
         return self._columns is not None
 
     def print_failures(self, but: str) -> None:
-        """Print all failures except `but`, which ended the debate."""
+        """Print all failures except the one described in `but`, because it ended the debate."""
         for seat, why in self._failed.items():
             if not but.startswith(f"{self._seats.name(seat)} ("):
                 self._notice(seat, f"{why}.")

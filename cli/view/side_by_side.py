@@ -48,7 +48,6 @@ _GROWING: tuple[State, ...] = ("waiting", "writing", "deciding", "trying again")
 
 
 def per_row(count: int, width: int) -> int:
-    """Return how many columns fit next to each other; 1 means that columns are stacked."""
     fit = (width + len(_GAP)) // (LEAST_WIDTH + len(_GAP))
     if count <= fit:
         return count
@@ -63,8 +62,6 @@ def column_width(columns: int, width: int) -> int:
 
 
 class Draft:
-    """Holds the text of a column, raw or as rendered Markdown."""
-
     def __init__(self, text: str = "", *, is_raw: bool = False) -> None:
         self.text, self._is_raw = text, is_raw
         self._width, self._read = 0, 0
@@ -115,7 +112,6 @@ class Column:
             self.draft.text += piece
 
     def report_problem(self, what: str, *, restart: bool) -> None:
-        """Record a problem; discard the text of a turn that restarts."""
         self._given_up = self._given_up or what in _GIVEN_UP
         if restart or self._given_up:
             self.draft = Draft(is_raw=self._is_raw)
@@ -173,8 +169,6 @@ class Column:
 
 
 class Columns(dict[str, Column]):
-    """The columns of all seats that write in parallel, by seat id."""
-
     def __init__(self, seats: SeatTable, clock: Clock, *, is_raw: bool = False) -> None:
         self._seats, self._clock, self._is_raw = seats, clock, is_raw
         self.phase = ""

@@ -1,5 +1,3 @@
-"""Tracks from events which seats are speaking, in any protocol."""
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -21,12 +19,10 @@ class Speakers:
         self._asked[seat] = phase
 
     def leave(self, seat: str, phase: str) -> None:
-        """Record that a seat left a phase, unless the seat is already in another phase."""
         if self._asked.get(seat) == phase:
             del self._asked[seat]
 
     def speaking_with(self, seat: str, phase: str = "") -> list[str]:
-        """Return the seats that speak in parallel with the given seat; empty if there are none."""
         same = [other for other, its_phase in self._asked.items() if its_phase == phase]
         if len(same) > 1:
             return same

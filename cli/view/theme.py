@@ -1,5 +1,3 @@
-"""Defines all terminal styles, which are named by meaning."""
-
 from rich.theme import Theme
 
 # Yellow is kept for warnings, and dark blue is unreadable on black.

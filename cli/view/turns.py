@@ -1,5 +1,3 @@
-"""Prints turns in sequence, streamed or whole."""
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, get_args
@@ -62,7 +60,6 @@ class ShownTurn:
 
     @property
     def is_repeated(self) -> bool:
-        """Return whether the turn repeats an answer that was printed earlier."""
         return self.status == "kept_previous" and self.phase != "synthesize"
 
 
@@ -96,7 +93,6 @@ class TurnPrinter:
         wrapper.feed(piece)
 
     def finish(self, turn: ShownTurn, *, thinking: bool = False) -> None:
-        """Print a finished turn, omitting text already streamed, and the facts about the turn."""
         wrapper = self._begin(turn.seat, turn.model, turn.phase)
         if thinking and turn.thinking:
             self._page.paragraph(turn.thinking, "thinking", indent=2 * INDENT)

@@ -22,8 +22,6 @@ Write = Callable[[str, str], None]
 
 
 class WordWrapper:
-    """Wraps text between words, indents list items, and keeps the lines of code and tables."""
-
     def __init__(
         self, width: int, write: Write, indent: int = 2, hang: int = 0, *, on_screen: bool = False
     ) -> None:
@@ -61,7 +59,7 @@ class WordWrapper:
         self.feed(text)
 
     def cut(self, *, between_words: bool = False) -> None:
-        """End the line so that a message can be printed; the text continues below the message."""
+        """End the line so that a message can be printed; the text continues below it."""
         if between_words:
             self._end_word()
         if self._column:
@@ -131,7 +129,6 @@ class WordWrapper:
         self._put_word(word)
 
     def _put_word(self, word: str) -> None:
-        """Write a word after the indent; on a terminal, break words that are too wide."""
         room = max(2, self._width - self._column)
         first, *others = chop_cells(word, room) if self._on_screen else [word]
         self._put(first)

@@ -1,5 +1,3 @@
-"""Builds the warnings above an answer: open objections, a biased judge, missing turns."""
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -70,5 +68,5 @@ def _judge_words(seats: Sequence[Data]) -> str:
         return ""
     return (
         f"The judge uses the same model as {wording.listed(sharing)}, "
-        "so treat its judgement with caution."
+        "so treat its judgment with caution."
     )

@@ -37,7 +37,7 @@ def embed(text: str) -> str:
 
 
 def escape_markdown(text: str) -> str:
-    """Escape a line of plain text, so that Markdown shows the line unchanged."""
+    """Escape plain text so that Markdown shows the same words on one line."""
     escaped = _SIGNS.sub(r"\\\g<0>", " ".join(text.split()))
     # Not escaped with a backslash, because that would begin a formula.
     escaped = escaped.replace("[", "&#91;").replace("]", "&#93;")

@@ -46,7 +46,7 @@ def write_folder(debate: StoredDebate, plan: FolderPlan) -> Path:
 
 
 class FolderWriter:
-    """Updates the folder of a running debate; every file is always complete."""
+    """Updates the folder of a running debate; readers never see a half-written file."""
 
     def __init__(self, debate: StoredDebate, settings: DebateSettings) -> None:
         self._debate, self._plan = debate, strategy_for(settings).folder_plan
@@ -219,7 +219,6 @@ def _head(record: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _status(record: Mapping[str, Any]) -> str:
-    """Return the status in words; `running` may also mean that the process was killed."""
     if record["status"] == "done":
         return "done"
     why = f": {record['error']}" if record["error"] else ""

@@ -10,7 +10,7 @@ POOL_WORDS = {
     "contract": "judge and roles",
     "linear": "linear mean",
     "log_odds": "mean log-odds",
-    "extremised": "extremised",
+    "extremised": "extremized",
 }
 
 
@@ -49,7 +49,6 @@ def due_and_outcome_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def outcome_labels(record: Mapping[str, Any]) -> dict[str, str]:
-    """Map each outcome id to `id: label`."""
     outcomes = record["request"]["prediction_context"]["outcomes"]
     return {each["id"]: f"{each['id']}: {each['label']}" for each in outcomes}
 

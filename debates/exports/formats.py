@@ -1,4 +1,4 @@
-"""Defines the export formats with few imports, because `contend --help` loads this module."""
+"""Lists the export formats; imports little, because `contend --help` loads this module."""
 
 import json
 from collections.abc import Callable
@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ExportFormat:
-    """An export format: a document, a folder (`files`) or training data."""
-
     description: str
     render: "Callable[[StoredDebate], str] | None" = None
     record: "Callable[[Repository, StoredDebate], str] | None" = None  # with the recorded calls
@@ -22,7 +20,6 @@ class ExportFormat:
     is_training_data: bool = False  # of all debates
 
     def document(self, records: "Repository", debate: "StoredDebate") -> str | None:
-        """Return the debate as one document, or None for a folder format."""
         if self.render:
             return self.render(debate)
         return self.record(records, debate) if self.record else None

@@ -1,5 +1,3 @@
-"""Exports a debate as one web page, without scripts or requests to other hosts."""
-
 import re
 from collections.abc import Sequence
 from html import escape
@@ -25,7 +23,6 @@ def to_page(debate: StoredDebate) -> str:
 
 
 def html_page(title: str, header: str, body: str, footer: str, more_style: str = "") -> str:
-    """Return an HTML page; all arguments except `title` must already be HTML."""
     style = (files(__package__) / "page.css").read_text("utf-8")
     return f"""<!doctype html>
 <html lang="en">

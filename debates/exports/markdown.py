@@ -1,5 +1,3 @@
-"""Exports a debate as one Markdown document that begins with the answer."""
-
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -29,7 +27,6 @@ def to_markdown(stored: StoredDebate) -> str:
 
 
 def sections_of(stored: StoredDebate) -> list[str]:
-    """Return the sections below the title; each turn has a level-3 heading."""
     debate = _embedded(stored)
     record = debate.as_json()
     checks = [f"{name}: {value}" for name, value in moderated_facts(record)]
@@ -227,7 +224,6 @@ def _length_note(turn: Turn) -> str:
 
 
 def _tool_uses(turn: Mapping[str, Any]) -> str:
-    """Return a turn's tool calls as code blocks, because results may contain any text."""
     shown = ""
     for use in turn["tool_calls"]:
         what = "A tool failed" if use["failed"] else "A tool was used"

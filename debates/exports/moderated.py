@@ -67,7 +67,6 @@ def _number(value: float | None) -> str:
 
 
 def moderated_facts(record: Record) -> list[tuple[str, str]]:
-    """Return the results of a moderated debate, or nothing for other protocols."""
     if "end_reason" not in record:
         return []
     return [

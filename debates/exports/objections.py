@@ -12,8 +12,6 @@ _LONGEST_REPLY = 300
 
 @dataclass(frozen=True)
 class ObjectionRow:
-    """A row of the table; replies and reviews are in chronological order."""
-
     id: str
     text: str
     mark: str
@@ -30,7 +28,6 @@ class ObjectionRow:
 
 
 def objection_rows(record: Mapping[str, Any]) -> list[ObjectionRow]:
-    """Return one row per objection, in the order open, resolved, dropped."""
     names = wording.seat_names(record["seats"])
     groups = wording.point_groups(record["points"])
     return [_row(point, names) for group in groups.values() for point in group]

@@ -1,5 +1,3 @@
-"""Renders a page of an exported folder as Markdown, plain text or JSON."""
-
 import json
 import re
 import textwrap
@@ -74,7 +72,6 @@ def _markdown(part: Part) -> str:
 # Cached, because each new row rewrites the whole index.
 @lru_cache(maxsize=4096)
 def table_row(cells: tuple[str, ...]) -> str:
-    """Return a row of a Markdown table, escaping pipes and line breaks in the cells."""
     # Double the backslashes before a pipe, so that they do not cancel the one we add.
     shown = (_PIPE.sub(r"\1\1\\|", embed(on_one_line(cell))) for cell in cells)
     return f"| {' | '.join(shown)} |"

@@ -51,7 +51,6 @@ _ATTRIBUTES = {
 
 @lru_cache(maxsize=512)
 def to_html(markdown: str) -> str:
-    """Return safe HTML whose headings rank below those of the page."""
     if len(markdown) > _LONGEST_MARKDOWN:
         return _as_it_is(markdown)
     return _render(_parser().parse(markdown))
@@ -75,7 +74,7 @@ class StreamedHtml:
         self._is_rendered = self._is_rendered and not text
 
     def render(self) -> tuple[int, str]:
-        """Return the number of blocks finished before, and the HTML of all later blocks."""
+        """Return how many blocks earlier calls finished, and the HTML of all later blocks."""
         finished, before = self._done, len(self._done_html)
         if not self._is_rendered:
             self._render_open()

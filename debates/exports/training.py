@@ -89,7 +89,6 @@ def _final_answer(_debate: StoredDebate, record: DebateRecord) -> Iterator[dict[
 
 
 def _revisions(debate: StoredDebate, record: DebateRecord) -> Iterator[dict[str, Any]]:
-    """Yield one preference pair per seat that revised its answer."""
     state = debate.as_state()
     for draft in [] if "request" in state else first_answers(state):
         revised = answer_part(answers_of(state, draft.seat)[-1].text)

@@ -24,7 +24,6 @@ _SENTENCE_END = re.compile(r"(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bvs\.)(?<=[.!?…])[
 
 
 def short_answer(text: str) -> str:
-    """Return the first sentences of an answer, skipping headings, tables and code."""
     found = _sentences(text)[:_MOST_SENTENCES]
     while len(found) > 1 and len(" ".join(found)) > _LONGEST_ANSWER:
         found.pop()
@@ -77,7 +76,7 @@ def _cost_words(dollars: float | None) -> str:
 
 
 def changes(record: Record) -> list[str]:
-    """List changes from the first draft to the answer; empty if several seats wrote drafts."""
+    """Compare the answer with the first draft; return nothing unless one seat wrote the drafts."""
     drafts = [turn for turn in record["turns"] if turn["phase"] == "propose"]
     if not record["final_answer"] or len({turn["seat"] for turn in drafts}) != 1:
         return []

@@ -1,5 +1,3 @@
-"""Converts the codes in a record to words for people."""
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -92,7 +90,6 @@ def rating_words(rated: Mapping[str, Any]) -> str:
 
 
 def why_it_stopped(record: Mapping[str, Any]) -> str:
-    """Return the stop reason in words, or say that the judge could not be asked."""
     silent = any(entry["what"] == "judge_silent" for entry in record["degraded"])
     return "the judge could not be asked" if silent else stop_words(record["stop_reason"])
 
@@ -112,7 +109,7 @@ def notices(record: Mapping[str, Any]) -> list[str]:
 
 
 def phase_title(phase: PhaseName) -> str:
-    """Return the kind of a turn, such as `rebuttal`; empty for plain answers and critiques."""
+    """Return the kind of a turn, such as `rebuttal`, or an empty text if it needs no title."""
     return "" if phase in _UNTITLED else PHASES[phase].label
 
 
@@ -131,7 +128,6 @@ def duration(milliseconds: float) -> str:
 
 
 def usage_words(usage: Mapping[str, Any]) -> str:
-    """Return a debate's token counts, and the number of calls without token counts."""
     cached = f" ({number(usage['cached_tokens'])} cached)" if usage.get("cached_tokens") else ""
     tokens = f"{number(usage['input_tokens'])} in{cached}, {number(usage['output_tokens'])} out"
     missing = usage.get("without_usage", 0)
@@ -151,7 +147,6 @@ def opening_title(roles: Iterable[str]) -> str:
 
 
 def closings_begin(turns: Sequence["Turn"]) -> int:
-    """Return the index of the first closing turn, or the number of turns if there is none."""
     first = next((at for at, turn in enumerate(turns) if turn.phase == "closing"), len(turns))
     called = 0 < first < len(turns) and turns[first - 1].phase == "request"
     return first - called
@@ -163,7 +158,6 @@ def position_words(state: "DebateState") -> list[str]:
 
 
 def length_words(length: Mapping[str, Any] | None) -> str:
-    """Describe a turn that exceeds the length limit or was cut off at the time limit."""
     if length and length.get("cut_after"):
         return f"cut off after {length['cut_after']:g} s"
     if not length or length["tokens"] <= length["limit"]:
@@ -284,13 +278,12 @@ def listed(names: Sequence[str]) -> str:
 
 
 def sentence(text: str) -> str:
-    """Add a period, unless the text already ends a sentence."""
     stripped = text.strip()
     return stripped if stripped.endswith((".", "!", "?", "…")) else f"{stripped}."
 
 
 def point_groups(points: Points) -> dict[str, list[PointData]]:
-    """Group the objections by status; partly resolved objections count as open."""
+    """Group the objections as open, resolved or dropped; partly resolved ones count as open."""
     left = list(points["open"])
     return {
         "open": [point for point in left if point["status"] != "dropped"],
@@ -300,7 +293,6 @@ def point_groups(points: Points) -> dict[str, list[PointData]]:
 
 
 def draft_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Describe how the final answer compares with the vote of the initial answers."""
     drafts = record.get("drafts")
     if not drafts:
         return []

@@ -1,5 +1,3 @@
-"""Creates and migrates the tables, using Alembic and the files in `versions/`."""
-
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -25,7 +23,6 @@ class NewerDatabase(BadInput):
 
 
 def bring_up_to_date(engine: sa.Engine) -> None:
-    """Create or migrate the tables if needed; refuse a database from a newer release."""
     with engine.connect() as connection:
         found = stored_revision(connection)
     if found != NEWEST:

@@ -169,7 +169,7 @@ class Gap(Contract):
 
 
 class RawValues(Contract):
-    """Probabilities as a role wrote them, before they were normalised."""
+    """Probabilities as a role wrote them, before they were normalized."""
 
     role: _Role
     round: int

@@ -82,7 +82,7 @@ class ForecastSettings(DebateSettings):
         description="Weight of the judge against the role consensus.",
     )
     extremising_factor: PositiveFloat = Field(
-        EXTREMISING_FACTOR, le=10, description="Power to which the extremised pool raises the odds."
+        EXTREMISING_FACTOR, le=10, description="Power to which the extremized pool raises the odds."
     )
     overall_timeout: PositiveFloat = Field(
         120,

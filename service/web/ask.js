@@ -206,7 +206,7 @@ const range = ([low, high], words) => (low === high ? words(low) : `${words(low)
 
 function costWords(cost, read) {
   if (!cost) return "cost unknown";
-  return cost[1] ? range(cost, dollars) + (read ? ` (prices of ${read})` : "") : "free";
+  return cost[1] ? range(cost, dollars) + (read ? ` (prices from ${read})` : "") : "free";
 }
 
 export function estimateWords({ calls, tokens, cost_usd: cost, prices_read: read, likely }) {

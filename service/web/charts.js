@@ -3,7 +3,7 @@
 import { el, hiddenText, svg } from "./dom.js";
 import { oneDigit, percent, whole } from "./labels.js";
 
-/** Return a labelled bar of `value` out of `most`. */
+/** Return a labeled bar of `value` out of `most`. */
 export function bar(label, value, most, { seat = null, text = oneDigit(value) } = {}) {
   const share = value === null || value === undefined ? 0 : Math.max(0, Math.min(1, value / most));
   const drawn = svg("svg", { class: `bar ${seat === null ? "" : `seat-${seat}`}`, viewBox: "0 0 100 8", preserveAspectRatio: "none", "aria-hidden": "true" },

@@ -234,7 +234,7 @@ export function cautionsOf(state) {
   return [
     open.length && `${open.length} critical objection${open.length === 1 ? " is" : "s are"} still open: ${open.join(", ")}.`,
     who.length && `Turns are missing or were replaced: ${who.join(", ")}.`,
-    sharing.length && `The judge uses the same model as ${NAMES.format(sharing)}, so treat its judgement with caution.`,
+    sharing.length && `The judge uses the same model as ${NAMES.format(sharing)}, so treat its judgment with caution.`,
   ].filter(Boolean);
 }
 

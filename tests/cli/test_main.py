@@ -78,7 +78,8 @@ def test_a_note_names_the_variables_of_dotenv_that_redirect_data(contend: Comman
     lines = ("DATABASE_URL=postgresql://127.0.0.1:1/x", "LANGSMITH_ENDPOINT=http://127.0.0.1:1")
     (contend.home.parent / ".env").write_text("\n".join((*lines, "CONTEND_MAX_ROUNDS=2")))
     expected = (
-        "Note: .env decides where data is sent or stored: DATABASE_URL, LANGSMITH_ENDPOINT.\n"
+        "Note: .env sets variables that control where data is sent or stored: "
+        "DATABASE_URL, LANGSMITH_ENDPOINT.\n"
     )
     assert contend.here("keys", "list").err == expected
     assert contend.here("keys", "list", "--json").err == ""

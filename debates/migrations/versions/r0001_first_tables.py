@@ -1,5 +1,3 @@
-"""Adds the tables of the first release: debates with their leases, and turns."""
-
 import sqlalchemy as sa
 from alembic import op
 

@@ -1,5 +1,3 @@
-"""Adds an index for the list of debates, which can be long on a shared server."""
-
 from alembic import op
 
 revision = "0002"

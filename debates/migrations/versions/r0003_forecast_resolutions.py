@@ -1,5 +1,3 @@
-"""Adds a table that records which outcome of each forecast came true."""
-
 import sqlalchemy as sa
 from alembic import op
 

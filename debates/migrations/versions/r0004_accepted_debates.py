@@ -1,5 +1,3 @@
-"""Adds a table for the tasks that a service has accepted and not finished yet."""
-
 import sqlalchemy as sa
 from alembic import op
 

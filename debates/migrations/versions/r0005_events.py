@@ -1,5 +1,3 @@
-"""Adds a table for events, which viewers in any process can read."""
-
 import sqlalchemy as sa
 from alembic import op
 

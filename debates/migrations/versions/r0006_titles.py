@@ -1,5 +1,3 @@
-"""Adds a column for the titles that users give to debates."""
-
 import sqlalchemy as sa
 from alembic import op
 

@@ -1,5 +1,3 @@
-"""Adds a table for the spending of debates with a budget."""
-
 import sqlalchemy as sa
 from alembic import op
 

@@ -119,7 +119,7 @@ def test_text_starts_again_after_a_retry(contend: Command, models: ModelServer) 
     assert ended.code == 0
     unwrapped = " ".join(ended.out.split())
     assert "! Proposer: trying again (openai:m: " in unwrapped
-    assert "The text starts again." in unwrapped
+    assert "The turn starts over." in unwrapped
     assert "Notice" in unwrapped
 
 

@@ -182,6 +182,6 @@ def test_a_batch_continues_under_a_larger_budget(contend: Command, models: Model
     (contend.home.parent / "q.txt").write_text("Should we split it?\n")
     batch = ["batch", "q.txt", "-m", "openai:m", "--out", "results", *ASK[4:]]
     first = contend.here(*batch, "--budget", "11000")
-    assert (first.code, "Estimate of 1 new debate together:" in first.err) == (3, True), first.err
+    assert (first.code, "Estimate for 1 new debate:" in first.err) == (3, True), first.err
     second = contend.here(*batch, "--budget", "40000")
     assert second.code == 0, second.err

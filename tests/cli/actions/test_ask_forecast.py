@@ -65,14 +65,14 @@ def test_what_a_person_sees(contend: Command) -> None:
         "forecast · 3 rounds",
         "The pessimist argues in round 2.",
         "Scores of the opening: optimist 0.62,",
-        "The panel moves toward yes and away from no.",
+        "The panel is moving toward yes and away from no.",
         "The rounds ended: all 3 rounds were held.",
         "It will probably open.",
         "Outcome Forecast Verdict Mean Optim Pessi Contr Histo Judge",
         "yes: It opens 66% 70% 60% 80% 40% 50% 60% 70%",
         "Consensus 0.71 of 1",
         "Pool mean log-odds: yes 61%, no 39%",
-        "100% of 15 above 0.4; the goal is 80%",
+        "100% of 15 scored above 0.4 (goal: 80%)",
         "Precedent The north bridge, 1998-04: opened late",
         "OUTCOME once the outcome is known",
     ):
@@ -461,9 +461,10 @@ class TestResolving:
         }
         assert contend.here("due", "--json").json == []
         board = contend.here("scoreboard").out
-        assert "1 forecast resolved. The extremising factor is fitted once 20 forecasts" in board
+        assert "1 forecast resolved. The extremizing factor (how far pooled probabilities" in board
+        assert "is fitted once 20 forecasts are resolved" in " ".join(board.split())
         told = contend.here("resolve", debate, "yes").err
-        assert "as yes, which it gave 66%: Brier 0.1156, log loss 0.4155." in told
+        assert "as yes; it had given this outcome 66%: Brier 0.1156, log loss 0.4155." in told
 
     def test_what_became_of_it_is_shown(self, contend: Command, debate: str) -> None:
         waiting = contend.here("show", debate)

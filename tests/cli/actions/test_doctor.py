@@ -19,7 +19,7 @@ def test_doctor_names_every_fix_and_no_secret(contend: Command) -> None:
     findings = {each["what"]: each for each in contend.here("doctor", "--json").json}
     assert findings["OPENAI_API_KEY"]["detail"] == "set in the environment"
     assert findings["OPENROUTER_API_KEY"]["detail"] == "not set (optional)"
-    assert findings["embedded:minilm-l6"]["fix"].startswith("contend models pull")
+    assert findings["embedded:minilm-l6"]["fix"].startswith("run contend models pull")
     assert "reachable, 2 models" in findings["ollama"]["detail"]
     assert findings["openai"]["detail"] == "reachable"
     assert "openrouter" not in findings, "it has no key"
@@ -43,7 +43,7 @@ def test_doctor_begins_with_the_model_and_what_needs_a_fix(contend: Command) -> 
 def test_doctor_names_a_setting_that_ask_would_refuse(contend: Command) -> None:
     ended = contend.here("doctor", CONTEND_MAX_ROUNDS="many")
     assert ended.code == 1
-    assert ended.out.startswith("problem model of ask")
+    assert ended.out.startswith("problem default model")
     assert "max_rounds" in ended.out.splitlines()[0].lower()
 
 

@@ -57,7 +57,7 @@ def test_a_run_writes_its_report_and_continues_without_a_call(
     assert "<svg" in (folder / "report.html").read_text("utf-8")
     again = _run(contend, data, "--samples", "3", arms="single,self_consistency")
     assert (again.code, len(models.calls)) == (0, 12)
-    assert "6 of 6 runs are done already." in again.err
+    assert "6 of 6 answers are done already." in again.err
     report = contend.here("eval", "report", "run", "--json").json
     assert report["arms"][0]["accuracy"]["count"] == 2
 
@@ -157,7 +157,7 @@ def test_failed_runs_are_reported_as_such(contend: Command, models: ModelServer,
     ended = _run(contend, data)
     assert ended.code == 4
     assert "| single | 50.0% |" in ended.out
-    assert "Error: 1 run failed. Run the same command again to continue." in ended.err
+    assert "Error: 1 answer failed. Run the same command again to continue." in ended.err
     assert "items/i1, single failed: Debater 1" in ended.err
 
 
@@ -184,7 +184,8 @@ def test_recorded_answers_and_signals_need_no_model(
     table.write_text("question_id,answer,a,b\n1,A,A,A\n2,B,B,C\n")
     ended = contend.here("eval", "recorded", "--data", f"mmlu_pro={table}", "--models", "a,b")
     assert ended.code == 0
-    assert "2 questions that all of a, b answered. The gate needs 2.00 calls" in ended.out
+    assert "2 questions that all of a, b answered. The gate (ask two models" in ended.out
+    assert "needs 2.00 calls per question instead of 2." in ended.out
     assert "| a | 100.0% |" in ended.out
     refused = contend.here("eval", "recorded", "--data", f"other={table}")
     assert (refused.code, "mmlu_pro=PATH" in refused.err) == (2, True)
@@ -217,7 +218,7 @@ def test_a_judge_is_measured(contend: Command, models: ModelServer) -> None:
     models.script = lambda _: Reply('{"better": "first"}')
     ended = contend.here("eval", "judge", "openai:m", "--limit", "2")
     assert ended.code == 0, ended.err
-    assert "**Too few pairs for a claim: n = 2.**" in ended.out
+    assert "**Too few pairs for a reliable result (n = 2).**" in ended.out
     assert "| chose the answer shown first (half is fair) | 100.0% |" in ended.out
     assert len(models.calls) == 4
     refused = contend.here("eval", "judge", "openai:m", "--data", "llmbar=nowhere.json")

@@ -157,5 +157,5 @@ def test_a_quiet_answer_comes_after_a_warning_on_stderr(contend: Command) -> Non
     assert ended.out.startswith("# Answer")
     assert ended.err == (
         "Caution: The judge uses the same model as Proposer and Skeptic, "
-        "so treat its judgement with caution.\n"
+        "so treat its judgment with caution.\n"
     )

@@ -13,13 +13,14 @@ READ = date(2026, 11, 18)
 @pytest.mark.parametrize(
     ("cost", "today", "words"),
     [
-        ((0.021, 0.049), READ, "$0.02 to $0.05 (prices of 2026-11-18)"),
-        ((0.0004, 0.0051), READ, "under $0.001 to $0.005 (prices of 2026-11-18)"),
-        ((1.5, 1234.5), date(2027, 5, 17), "$1.50 to $1,234.50 (prices of 2026-11-18)"),
+        ((0.021, 0.049), READ, "$0.02 to $0.05 (prices from 2026-11-18)"),
+        ((0.0004, 0.0051), READ, "under $0.001 to $0.005 (prices from 2026-11-18)"),
+        ((1.5, 1234.5), date(2027, 5, 17), "$1.50 to $1,234.50 (prices from 2026-11-18)"),
         (
             (0.02, 0.021),
             date(2027, 5, 18),
-            "$0.02 (prices of 2026-11-18, over 180 days old: set your own, see `prices`)",
+            "$0.02 (prices from 2026-11-18, over 180 days old; "
+            "replace them with the setting prices)",
         ),
     ],
 )

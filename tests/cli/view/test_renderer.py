@@ -120,7 +120,7 @@ class TestAtOnce:
     def test_one_that_fails_and_keeps_its_answer(self) -> None:
         show = two(83)(*at_once(1), chunk("ben", "A draft", 1))
         show(troubled("ben", "retried", "500.", restart=True))
-        assert "! Ben: trying again (500). The text starts again." in show.now
+        assert "! Ben: trying again (500). The turn starts over." in show.now
         assert "↻ trying again · 0 s" in show.now
         show(troubled("ben", "failed", "500", restart=True))
         assert "✗ failed" in show.now
@@ -128,7 +128,7 @@ class TestAtOnce:
         assert "✓ done" in show.now
         show(troubled("ben", "kept_previous", "500"), complete("ben", BEN, status="kept_previous"))
         assert show.left.endswith(
-            "  ! Ben: trying again (500). The text starts again.\n"
+            "  ! Ben: trying again (500). The turn starts over.\n"
             "  ! Ben: previous answer kept (500).\n"
             "\n"
             "Ann · scripted:ann                       │ Ben · scripted:ben\n"
@@ -315,7 +315,7 @@ class TestAlone:
     def test_a_retry_is_waited_for(self) -> None:
         show = Show(80, settings=scripted_settings())(*asked("proposer"), chunk("proposer", "So "))
         show(troubled("proposer", "retried", "500", restart=True))
-        assert "The text starts again.\n" in show.now
+        assert "The turn starts over.\n" in show.now
         assert show.now.endswith("Proposer is thinking · 0 s")
 
     @pytest.mark.parametrize("terminal", [True, False])

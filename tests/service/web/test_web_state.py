@@ -122,7 +122,7 @@ def test_missing_turns_and_a_judge_that_debates_are_named(tmp_path: Path) -> Non
     out = event("degraded", "timeout", 2, what="sat_out", seat="ann")
     assert state_after(tmp_path, start, out)["cautions"] == [
         "Turns are missing or were replaced: Ann (round 2).",
-        "The judge uses the same model as Ann, so treat its judgement with caution.",
+        "The judge uses the same model as Ann, so treat its judgment with caution.",
     ]
 
 
