@@ -89,7 +89,7 @@ def _score_fact(record: Mapping[str, Any]) -> str:
     called = {
         s["id"]: f"the {s['id']}" if s["id"] == s["role"] else s["name"] for s in record["seats"]
     }
-    sharing = " and ".join(called.get(seat, seat) for seat in rated["judge_shares_model_with"])
+    sharing = wording.listed([called.get(seat, seat) for seat in rated["judge_shares_model_with"]])
     caution = ", so treat the score with caution"
     shared = f"; the judge uses the same model as {sharing}{caution}" if sharing else ""
     wrote = "; the judge wrote the answer itself" if rated["judge_wrote_answer"] else ""

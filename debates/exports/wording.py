@@ -210,7 +210,7 @@ def attachment_lines(state: "DebateState") -> list[str]:
     names = {seat.id: seat.name for seat in state.get("seats", [])}
 
     def of(seats: Sequence[str]) -> str:
-        whose = " and ".join(names.get(seat, seat) for seat in seats)
+        whose = listed([names.get(seat, seat) for seat in seats])
         return f" (for {whose})" if whose else ""
 
     documents = [f"{d.name} [{d.id}]{of(d.seats)}" for d in state.get("documents", [])]
