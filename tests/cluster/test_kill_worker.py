@@ -1,7 +1,9 @@
 """kill -9 of one of two workers, in the middle of debates of every protocol."""
 
+import re
 import subprocess
 import time
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -19,7 +21,9 @@ from tests.support.protocols import PROTOCOLS
 
 pytestmark = IN_CLUSTER
 
-FINISHED = 12
+# How many calls of each debate are finished before the kill.
+FINISHED = 3
+MARK = re.compile(rb"\([0-9a-f]{16}\)")
 # A forecast gives its numbers, every other protocol its answer.
 RESULTS = {"final_answer", "forecast"}
 
@@ -46,19 +50,22 @@ def test_debates_of_a_killed_worker_are_finished_by_the_other(
 ) -> None:
     names = [f"kill{protocol}" for protocol in PROTOCOLS]
     server = ",".join(workers.addresses)
-    asked = [
-        contend.start(*command(protocol, name), "--server", server, "--json")
-        for protocol, name in zip(PROTOCOLS, names, strict=True)
-    ]
-    until(lambda: len(debaters.finished()) >= FINISHED, asked)
-    debaters.may_speak.clear()
-    until(lambda: debaters.waiting() >= {*names}, asked)
-    finished = Counter(mark(call.request) for call in debaters.finished())
-    # What ended a few milliseconds before a kill may be paid again, as anywhere.
-    until(lambda: all(is_kept(workers.database_url, each) for each in finished), asked)
-    number, victim = running_worker(workers)
-    workers.running[victim].kill()
-    debaters.may_speak.set()
+
+    def are_held() -> bool:
+        done = [len(debaters.finished(name)) for name in names]
+        return debaters.waiting() >= {*names} and min(done) >= FINISHED
+
+    with debaters.held(FINISHED):
+        asked = [
+            contend.start(*command(protocol, name), "--server", server, "--json")
+            for protocol, name in zip(PROTOCOLS, names, strict=True)
+        ]
+        until(are_held, asked)
+        finished = Counter(mark(call.request) for name in names for call in debaters.finished(name))
+        # What ended a few milliseconds before a kill may be paid again, as anywhere.
+        until(lambda: {*finished} <= kept_marks(workers.database_url), asked)
+        number, victim = running_worker(workers)
+        workers.running[victim].kill()
     try:
         ended = [process.communicate() for process in asked]
         assert [process.returncode for process in asked] == [0] * len(asked), ended
@@ -83,11 +90,15 @@ def lost(debate: StoredDebate) -> list[Any]:
     return [each for each in debate.state["degraded"] if each["what"] != "unreadable"]
 
 
-def is_kept(database_url: str, text: str) -> bool:
-    """Whether a checkpoint holds this text already."""
+def kept_marks(database_url: str) -> set[str]:
+    """The marks of the calls whose results a checkpoint holds already."""
     with psycopg.connect(database_url) as connection:
-        query = "SELECT 1 FROM checkpoint_writes WHERE position(%s::bytea in blob) > 0 LIMIT 1"
-        return connection.execute(query, [text.encode()]).fetchone() is not None
+        rows = connection.execute("SELECT type, blob FROM checkpoint_writes").fetchall()
+    return {found.decode() for row in rows for found in MARK.findall(content_of(*row))}
+
+
+def content_of(kind: str, data: bytes) -> bytes:
+    return zlib.decompress(data) if kind.endswith("-zlib") else data
 
 
 def running_worker(workers: Workers) -> tuple[int, str]:
