@@ -2,10 +2,13 @@
 
 import asyncio
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any, cast
 
-from langgraph_sdk.errors import NotFoundError
+from langgraph_sdk.client import LangGraphClient
+from langgraph_sdk.errors import ConflictError, NotFoundError
 
+from contend.debates.leases import LEASE, written
 from contend.debates.prepare import DebateDraft
 from contend.debates.record import RAN_ON, SERVER, StoredDebate, settings_in
 from contend.debates.repository import DebateExists, Repository, TaskAccepted
@@ -50,25 +53,51 @@ async def begin_on_server(
 
 def _refuse_known(records: Repository, debate_id: str, task_id: str | None) -> None:
     if debate_id in records.ids():
-        raise DebateExists(debate_id)
+        found = records.find(debate_id)
+        before = written(datetime.now(UTC) - LEASE)
+        if found.turns or not is_only_prepared(found) or found.updated_at > before:
+            raise DebateExists(debate_id)
+        records.delete(debate_id)
     if task_id is not None and records.debate_of(task_id):
         raise TaskAccepted
+
+
+def is_only_prepared(debate: StoredDebate) -> bool:
+    """Return whether a server has stored this debate here, but no client took it over."""
+    is_ours = debate.ran_on is None or debate.server is not None
+    return not is_ours and debate.last_seq == 0 and debate.status in ("paused", "interrupted")
 
 
 async def _prepared(
     server: ServerConnection, draft: DebateDraft, request: DebateRequest | None, debate_id: str
 ) -> DebateState:
-    protocol = draft.settings.protocol
-    await server.ask(
-        lambda client: client.threads.create(
-            thread_id=debate_id, if_exists="raise", graph_id=protocol
-        )
-    )
     try:
+        await _create_thread(server, draft.settings.protocol, debate_id)
         return await _retrieve(server, draft, request, debate_id)
+    except DebateExists:
+        raise
     except BaseException:
         await asyncio.shield(_delete_thread(server, debate_id))
         raise
+
+
+async def _create_thread(server: ServerConnection, protocol: str, debate_id: str) -> None:
+    """Create the debate's thread; replace one that an attempt to start the debate has left."""
+
+    async def create(client: LangGraphClient) -> bool:
+        try:
+            await client.threads.create(thread_id=debate_id, if_exists="raise", graph_id=protocol)
+        except ConflictError:
+            return False
+        return True
+
+    if await server.ask(create):
+        return
+    if await ServerGraph(server, protocol, debate_id).is_in_use():
+        raise DebateExists(debate_id)
+    await _delete_thread(server, debate_id)
+    if not await server.ask(create):
+        raise DebateExists(debate_id)
 
 
 async def _retrieve(

@@ -246,6 +246,10 @@ class ServerGraph:
             return None
         return next((each["run_id"] for each in runs if each["status"] in _ACTIVE), None)
 
+    async def is_in_use(self) -> bool:
+        """Return whether a run is in progress, or somebody has spoken."""
+        return bool(await self._active_run() or (await self.aget_state()).values.get("turns"))
+
     async def delete(self) -> None:
         if running := await self._active_run():
             await self._cancel(running)

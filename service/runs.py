@@ -14,7 +14,7 @@ from contend.debates.prepare import DebateDraft, draft_debate, prepare_debate, w
 from contend.debates.record import StoredDebate
 from contend.debates.repository import DebateExists, Repository, TaskAccepted, UnfinishedTask
 from contend.debates.run import open_repository, run_debate
-from contend.debates.server_debates import begin_on_server
+from contend.debates.server_debates import begin_on_server, is_only_prepared
 from contend.debates.waiting import wait_for_event
 from contend.graph.errors import BadInput, DatabaseUnavailable
 from contend.graph.forecast_contract.request import DebateRequest
@@ -191,6 +191,8 @@ class Runs:
         try:
             found = await self.find(debate_id)
         except Refused:
+            return None
+        if is_only_prepared(found):  # nothing runs it, so it is started anew or refused
             return None
         if found.state.get("request") != request.model_dump(mode="json"):
             detail = "This Idempotency-Key was used for another request. Use a new one."

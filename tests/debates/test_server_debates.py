@@ -4,26 +4,29 @@ import asyncio
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 from uuid import uuid4
 
 import pytest
 import sqlalchemy as sa
+from pydantic import TypeAdapter
 
 from contend.debates import server_debates
 from contend.debates.adoption import adopt
 from contend.debates.history import node_steps
+from contend.debates.leases import LEASE, written
 from contend.debates.prepare import draft_debate
 from contend.debates.prune import delete_debates
 from contend.debates.record import StoredDebate
-from contend.debates.repository import Repository, TaskAccepted
+from contend.debates.repository import DebateExists, Repository, TaskAccepted
 from contend.debates.run import open_repository
 from contend.debates.server_debates import begin_on_server
 from contend.debates.servers import ServerAddress, ServerConnection
 from contend.graph.errors import BadInput
 from contend.graph.state import DebateState
-from tests.support.langgraph_server import LangGraphServer
+from tests.support.langgraph_server import LangGraphServer, Part
 from tests.support.scripted import scripted_settings
 
 ADDRESS = ServerAddress("http://a:1,http://b:1")
@@ -147,6 +150,81 @@ async def test_steps_that_are_on_a_server_are_said_to_be_there(records: Reposito
     debate = begun_on("http://127.0.0.1:9", records)
     with pytest.raises(BadInput, match=r"on its server, http://127\.0\.0\.1:9"):
         await node_steps(records, debate)
+
+
+def prepares(server: LangGraphServer) -> None:
+    """Let the server run the first step, and stop there."""
+
+    def stream(_: str | None) -> Iterator[Part]:
+        server.end_runs("interrupted")
+        values = TypeAdapter(Any).dump_python({**state(), "turns": []}, mode="json")
+        server.state = {"values": values, "next": ["propose"]}
+        yield from ()
+
+    server.runs, server.state = [], None
+    server.streams.append(stream)
+
+
+async def begin_there(records: Repository, server: LangGraphServer, debate_id: str) -> StoredDebate:
+    address, draft = ServerAddress(server.url), draft_debate("Why?", SETTINGS)
+    return await begin_on_server(records, address, draft, None, debate_id, TASK)
+
+
+async def test_a_start_whose_answer_was_lost_can_be_repeated(
+    records: Repository, running: LangGraphServer
+) -> None:
+    prepares(running)
+    running.lost_threads, debate_id = 1, str(uuid4())
+    with pytest.raises(BadInput, match="cannot be reached"):
+        await begin_there(records, running, debate_id)
+    assert running.threads == set()
+    assert (await begin_there(records, running, debate_id)).server == running.url
+
+
+async def test_a_thread_that_a_killed_client_left_is_replaced(
+    records: Repository, running: LangGraphServer
+) -> None:
+    prepares(running)
+    debate_id = str(uuid4())
+    running.threads.add(debate_id)
+    running.state = {"values": {"question": "What else?"}, "next": ["propose"]}
+    assert (await begin_there(records, running, debate_id)).question == "Why?"
+    assert running.threads == {debate_id}
+
+
+@pytest.mark.parametrize("used", ["run", "turns"])
+async def test_a_thread_that_is_in_use_is_left_alone(
+    used: str, records: Repository, running: LangGraphServer
+) -> None:
+    prepares(running)
+    debate_id = str(uuid4())
+    running.threads.add(debate_id)
+    turn = {"id": "t1", "round": 1, "seat": "proposer", "role": "proposer", "phase": "propose"}
+    now = datetime.now(UTC).isoformat()
+    turn |= {"model": "m", "text": "Words.", "started_at": now, "ended_at": now}
+    running.state = {"values": {"turns": [turn] if used == "turns" else []}}
+    running.runs = [{"run_id": "run0", "status": "running"}] if used == "run" else []
+    with pytest.raises(DebateExists):
+        await begin_there(records, running, debate_id)
+    assert running.threads == {debate_id}
+    assert running.state
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+async def test_a_record_that_no_client_took_over_is_replaced_after_a_while(
+    is_new: bool, records: Repository, running: LangGraphServer
+) -> None:
+    prepares(running)
+    debate_id = str(uuid4())
+    adopt(records, "adversarial", debate_id, {**state(), "question": "What else?"}, "a worker")
+    if is_new:  # another service may be about to take it over
+        with pytest.raises(DebateExists):
+            await begin_there(records, running, debate_id)
+        return
+    before = written(datetime.now(UTC) - 2 * LEASE)
+    records._set(debate_id, updated_at=before)
+    assert (await begin_there(records, running, debate_id)).question == "Why?"
+    assert records.debate_of(TASK) == debate_id
 
 
 class Killed(BaseException):
