@@ -24,7 +24,7 @@ from contend.debates.record import StoredDebate
 from contend.debates.recordings import load_recording
 from contend.debates.remarks import answer_pause, refuse_unusable_remark
 from contend.debates.repository import Repository
-from contend.debates.server_graph import graph_for
+from contend.debates.server_graph import graph_for, is_detached
 from contend.debates.servers import ServerLost
 from contend.debates.spending import budget_of, open_ledger, why_not_asked
 from contend.graph.checkpoints.location import database
@@ -161,7 +161,7 @@ class _Run:
         except (LeaseLost, DatabaseUnavailable):
             raise
         except (GraphDrained, Paused, asyncio.CancelledError) as stopped:
-            await self._close("paused", "paused", _why_stopped(stopped))
+            await self._pause(stopped)
             if isinstance(stopped, asyncio.CancelledError):
                 raise
         except NotRecorded as unknown:
@@ -185,6 +185,12 @@ class _Run:
                 answer = self.state.get("final_answer", "")
                 writer = answer_writer(self.state.get("turns", []))
                 await self._close("done", "complete", answer, **writer)
+
+    async def _pause(self, stopped: BaseException) -> None:
+        if is_detached(self.control):  # the next process follows the same run
+            await self._saved()
+        else:
+            await self._close("paused", "paused", _why_stopped(stopped))
 
     async def _record(self, key: CallKey, call: RecordedCall) -> None:
         """Record a call before the result is saved, so that a crash leaves no gap."""

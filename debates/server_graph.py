@@ -32,6 +32,8 @@ from contend.graph.state import DebateState
 _ACTIVE = ("pending", "running")
 _MODES = ["custom", "values"]
 _INTERRUPTED = "__interrupt__"
+# Why a process stops that leaves its debate to the server.
+DETACHED = "the debate continues on its server"
 # No event has this id, and both kinds of servers then send all events of the run.
 _BEFORE_ALL = "0"
 # How long to wait before a stream without events is opened again; doubled each time.
@@ -183,11 +185,10 @@ class ServerGraph:
                     is_caught_up = is_caught_up or len(state.get("turns", ())) >= seen
                     if is_caught_up:
                         yield _values_part(state, ())
-                    is_wanted = control and control.drain_requested
-                    if is_wanted and await self._has_finished_step(joined_at):
+                    if is_stopped(control) and await self._has_finished_step(joined_at):
                         await self._cancel(run_id)
         except asyncio.CancelledError:
-            if await self._is_ours():
+            if not is_detached(control) and await self._is_ours():
                 await self._cancel(run_id)
             raise
         await self._raise_failure(run_id, *failure)
@@ -277,6 +278,14 @@ class ServerGraph:
         if kind == BadInput.__name__:
             raise BadInput(why)
         raise FailedOnServer(why)
+
+
+def is_detached(control: RunControl | None) -> bool:
+    return control is not None and control.drain_reason == DETACHED
+
+
+def is_stopped(control: RunControl | None) -> bool:
+    return control is not None and control.drain_requested and not is_detached(control)
 
 
 def read_state(values: Any) -> DebateState:
