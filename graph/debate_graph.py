@@ -2,10 +2,12 @@
 
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
+from copy import copy
 from typing import Any, cast
 
 from langgraph.channels.base import BaseChannel
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.pregel._write import ChannelWrite, ChannelWriteTupleEntry
@@ -14,6 +16,7 @@ from pydantic import TypeAdapter
 
 from contend.graph import runners
 from contend.graph.channels import CheckedDelta, CheckedList, CheckedValue, GraphState
+from contend.graph.checkpoints.saver import serializer
 from contend.graph.contract import DebateOutput, QuestionInput
 from contend.graph.errors import BadInput
 from contend.graph.settings import DebateSettings
@@ -89,6 +92,15 @@ def _without_input(options: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if name not in ("input", "config")}
 
 
+def _with_our_values(saver: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[Any]:
+    """Return a saver that also reads what our own saver has written."""
+    ours = saver.with_allowlist(storable_types())
+    if type(ours.serde) is JsonPlusSerializer:
+        ours = copy(ours)  # other graphs may use the server's saver
+        ours.serde = serializer()
+    return ours
+
+
 class CompiledDebate(CompiledStateGraph[Any, Any, Any, Any]):
     """Refuses invalid input before a checkpoint is written."""
 
@@ -96,7 +108,7 @@ class CompiledDebate(CompiledStateGraph[Any, Any, Any, Any]):
         """Allow any saver to load our value objects; a server's saver would return plain data."""
         saver = (update or {}).get("checkpointer")
         if isinstance(saver, BaseCheckpointSaver):
-            update = {**(update or {}), "checkpointer": saver.with_allowlist(storable_types())}
+            update = {**(update or {}), "checkpointer": _with_our_values(saver)}
         return super().copy(update)
 
     def get_output_jsonschema(self, config: Any = None) -> dict[str, Any]:  # noqa: ARG002 - inherited

@@ -4,8 +4,11 @@ from typing import Any
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.types import Command
 
+from contend.graph import adversarial
+from contend.graph.checkpoints.saver import serializer
 from contend.graph.errors import BadInput
 from tests.support.scripted import BUILDERS, THREAD, full_cast, play, scripted_settings
 
@@ -44,3 +47,20 @@ async def test_a_wrong_input_writes_nothing() -> None:
     with pytest.raises(BadInput, match=r"seats\.0\.name"):
         await graph.ainvoke({"question": "Why?", "seats": [{"id": "x"}]}, CONFIG)
     assert await saver.aget_tuple(CONFIG) is None
+
+
+async def test_a_servers_saver_reads_what_our_own_has_written() -> None:
+    servers = InMemorySaver()
+    ours = InMemorySaver(serde=serializer())
+    ours.storage, ours.writes, ours.blobs = servers.storage, servers.writes, servers.blobs
+    there, here = (adversarial.graph.copy({"checkpointer": s}) for s in (servers, ours))
+    context = scripted_settings(pause="each_round", min_rounds=3)
+    go_on: Command[Any] = Command(resume="")
+    with full_cast(proposer="Keep the monolith. " * 60).on_stage():
+        await there.ainvoke({"question": "Why?"}, CONFIG, context=context)
+        await here.ainvoke(go_on, CONFIG, context=context)
+        paused = await there.aget_state(CONFIG)
+        assert paused.values["round"] == 2
+        assert await here.aget_state(CONFIG) == paused
+        await there.ainvoke(go_on, CONFIG, context=context)
+    assert type(servers.serde) is JsonPlusSerializer
