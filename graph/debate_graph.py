@@ -16,9 +16,9 @@ from pydantic import TypeAdapter
 
 from contend.graph import runners
 from contend.graph.channels import CheckedDelta, CheckedList, CheckedValue, GraphState
-from contend.graph.checkpoints.saver import serializer
 from contend.graph.contract import DebateOutput, QuestionInput
 from contend.graph.errors import BadInput
+from contend.graph.serializer import serializer
 from contend.graph.settings import DebateSettings
 from contend.graph.settings_form import DEFAULT_MODEL_KEY, settings_form
 from contend.graph.state import is_begun

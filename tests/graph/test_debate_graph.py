@@ -8,8 +8,8 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.types import Command
 
 from contend.graph import adversarial
-from contend.graph.checkpoints.saver import serializer
 from contend.graph.errors import BadInput
+from contend.graph.serializer import serializer
 from tests.support.scripted import BUILDERS, THREAD, full_cast, play, scripted_settings
 
 CONFIG: Any = {"configurable": {"thread_id": THREAD}}
