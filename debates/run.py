@@ -139,6 +139,7 @@ class _Run:
         }
         self._folder, self._reported_trouble = FolderWriter(debate, self.settings), False
         self._saving: asyncio.Task[None] | None = None
+        self._next: str | tuple[()] = ()
         self._status: Status = "running"
         self._error: str | None = None
         # Event numbers are reserved ahead, so that none is used twice after a crash.
@@ -202,11 +203,14 @@ class _Run:
         self.watch(event)
 
     async def return_to_rating(self) -> None:
-        """Move the graph back to the step that wrote the answer, so that the judge comes next."""
+        """Let the judge come next, as after the step that wrote the answer."""
         snapshot = await self.graph.aget_state(self.config)
         if "final_answer" not in snapshot.values:
             raise BadInput(f"The checkpoints of debate {self.debate.id[:8]} are missing.")
-        await write_state(self.graph, self.config, {}, "synthesize")
+        if self.debate.server:  # only its runs know that we keep the record
+            self._next = "score"
+        else:
+            await write_state(self.graph, self.config, {}, "synthesize")
 
     async def _input(self, remark: Remark) -> DebateState | Command[Any] | None:
         """Return the graph's input: the question, the answer to an interrupt, or an update."""
@@ -218,7 +222,8 @@ class _Run:
         if not snapshot.created_at:
             await self._say_started()
             return {**self.state}
-        if self.debate.server and not self.debate.last_seq:  # the server has prepared the debate
+        is_new = not self.debate.last_seq and not self._next
+        if self.debate.server and is_new:  # the server has prepared the debate
             await self._say_started()
             self.state = cast("DebateState", snapshot.values)
             self.announcer.pass_on(retrieval_event(self.state["retrieval"]))
@@ -236,12 +241,10 @@ class _Run:
             said = human_turn(self.state, remark.say)
             self.announcer.pass_on(turn_event(said))
             update["turns"] = [said]
-        if remark.finish:
-            update["finish"] = True
+        update |= {"finish": True} if remark.finish else {}
         unsaved = recorded.get("degraded", [])[len(self.state.get("degraded", [])) :]
-        if unsaved:
-            update["degraded"] = unsaved
-        return Command(update=update) if update else None
+        update |= {"degraded": unsaved} if unsaved else {}
+        return Command(update=update, goto=self._next) if update or self._next else None
 
     async def _say_started(self) -> None:
         begun = start_event(self.debate)

@@ -92,11 +92,6 @@ class ServerGraph:
             interrupts=interrupts,
         )
 
-    async def aupdate_state(self, _: object, values: Any, as_node: str) -> None:
-        await self._server.ask(
-            lambda client: client.threads.update_state(self._thread, values, as_node=as_node)
-        )
-
     async def astream(
         self,
         given: DebateState | Command[Any] | None,
@@ -322,7 +317,7 @@ def _run_payload(given: DebateState | Command[Any] | None) -> dict[str, Any]:
     if given is None:  # an empty checkpoint means the newest one
         return {"checkpoint": {}}
     if isinstance(given, Command):
-        named = {"resume": given.resume, "update": given.update}
+        named = {"resume": given.resume, "update": given.update, "goto": given.goto}
         return {"command": _as_json({key: value for key, value in named.items() if value})}
     return {"input": _as_json(given)}
 

@@ -36,6 +36,8 @@ class Debaters:
         self.most = 0
         """How many calls may be finished while nobody may speak."""
         self._most_of_each = 0
+        self.unrated: set[str] = set()
+        """The debates whose judge refuses to speak."""
         self._debates: dict[int, str] = {}
         """Whose call each request is."""
         self._marks: dict[str, str] = {}
@@ -45,6 +47,8 @@ class Debaters:
         reply = _SCRIPTS.get(request.model, _OTHERS)(request)
         said = reply if isinstance(reply, Reply) else Reply(reply)
         name = self._debates[request.index] = self._name(request)
+        if name in self.unrated and "You are the judge" in request.system:
+            return Reply(status=401)
         self._marks[mark(request)] = name
         # Where a record keeps it: before a decision, and after words that are one.
         words = [mark(request), said.text]

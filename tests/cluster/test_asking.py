@@ -72,6 +72,22 @@ def wait_for_line(process: subprocess.Popen[str]) -> str:
     return next(line for line in process.stderr if "Finishing" in line)
 
 
+def test_a_rating_that_failed_is_made_later(
+    contend: Command, workers: Workers, debaters: Debaters
+) -> None:
+    name = f"unrated{len(debaters.times_made())}"
+    debaters.unrated.add(name)
+    asked = contend.spawn(*command("adversarial", name), "--server", workers.addresses[0], "--json")
+    assert asked.json["quality_score"] is None, asked.err
+    debaters.unrated.clear()
+    # The key of the judge's model is the server's.
+    contend.env.pop("OPENAI_API_KEY")
+    rated = contend.spawn("rate", asked.json["id"], "--auto")
+    assert rated.code == OK, rated.err
+    record = contend.spawn("show", asked.json["id"], "--json").json
+    assert (record["status"], record["quality_score"]) == ("done", 7.65)
+
+
 def test_what_a_server_refuses_is_not_stored(contend: Command, workers: Workers) -> None:
     known = len(contend.spawn("list", "--json").json or [])
     ask = ["ask", "Why?", "-m", "anthropic:none", "--server", workers.addresses[0]]

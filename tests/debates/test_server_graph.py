@@ -235,3 +235,26 @@ async def test_a_run_whose_start_we_did_not_hear_of_is_not_started_again(
 
 def said_in(parts: list[dict[str, Any]]) -> list[Any]:
     return [part["data"] for part in parts if part["type"] == "custom"]
+
+
+async def test_a_rating_is_a_run_of_the_server(
+    server: LangGraphServer, records: Repository
+) -> None:
+    """An edit names nobody who keeps the record, so a server with our database refused it."""
+    answer = values(final_answer="The answer.")
+    rating: dict[str, Any] = {"justification": "Clear.", "would_benefit_from_finetune": False}
+    rating |= {"correctness": 8, "completeness": 7, "clarity": 9, "depth": 6, "score": 7.65}
+    debate = running_on(server, records)
+    server.state, server.runs = {**state_of(answer, "c1"), "next": []}, []
+
+    def rates(_: str | None) -> Iterator[Part]:
+        server.end_runs("success")
+        rated = {**answer, "auto_score": {**rating, "judge_model": "openai:m"}}
+        server.state = {**state_of(rated, "c2"), "next": []}
+        yield from ()
+
+    server.streams.append(rates)
+    ended = await run_debate(records, debate, lambda _: None, RunControl(), rate_again=True)
+    assert [run["command"] for run in server.runs] == [{"goto": "score"}]
+    assert ended.status == "done"
+    assert ended.as_record().quality_score == 7.65

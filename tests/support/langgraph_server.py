@@ -130,6 +130,7 @@ class _Handler(BaseHTTPRequestHandler):
         name = f"run{len(self.server.runs) + 1}"
         status, config = self.server.status_of_new_runs, given.get("config", {})
         made = {"run_id": name, "status": status, "config": config}
+        made["command"] = given.get("command")
         self.server.runs.insert(0, made)
         if self.server.lost_answers:
             self.server.lost_answers -= 1
