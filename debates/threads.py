@@ -2,12 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from contend.debates.adoption import adopt, write_origin_of_copy
+from contend.debates.checkpoint_threads import SEEN_CHECKPOINT
 from contend.debates.leased import leased
 from contend.debates.leases import LEASE, RECORD, RUN, Lease, LeaseColumns
 from contend.debates.record import StoredDebate, settings_in
@@ -131,10 +132,16 @@ class ThreadRunner:
         return await run.stack.enter_async_context(holding)
 
     async def _save(
-        self, run: _Run, protocol: str, debate_id: str, state: DebateState, ending: Ending
+        self,
+        run: _Run,
+        protocol: str,
+        debate_id: str,
+        state: DebateState,
+        ending: Ending,
+        seen: Mapping[str, str] | None = None,
     ) -> None:
         lease = run.lease or await self._adopt(run, protocol, debate_id, state)
-        settings = {**run.settings, **settings_in(state, protocol)}
+        settings = {**run.settings, **settings_in(state, protocol), **(seen or {})}
         changed = settings if settings != run.settings else None
         given = lease, ending.status, state, run.last_seq, ending.error
         await asyncio.to_thread(self._records().save, *given, settings=changed)
@@ -150,7 +157,10 @@ class ThreadRunner:
         if run.lease or (state.get("settings") and state.get("retrieval")):
             protocol = state.get("protocol", graph.name)
             ending = ending_of(state, protocol, failure, is_done=not snapshot.next)
-            await self._save(run, protocol, thread, state, ending)
+            # This ending is what is known of the newest checkpoint, not what an adoption guesses.
+            newest = {SEEN_CHECKPOINT: snapshot.config["configurable"].get("checkpoint_id", "")}
+            seen = newest if SEEN_CHECKPOINT in run.settings else None
+            await self._save(run, protocol, thread, state, ending, seen)
             if run.is_copy:
                 await write_origin_of_copy(self._records(), graph, thread)
 

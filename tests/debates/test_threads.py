@@ -11,6 +11,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.types import Command
 
 from contend.debates import leases
+from contend.debates.adoption import adopt_new_threads
 from contend.debates.history import graph_of
 from contend.debates.leases import RUN, Lease, LeaseLost
 from contend.debates.record import SERVER as SERVER_SETTING
@@ -300,6 +301,35 @@ async def test_another_worker_takes_over_a_run_whose_client_was_replaced(
             records.acquire(THREAD, RUN)
     assert successor.renew()
     successor.release()
+
+
+async def test_an_adopted_thread_keeps_the_ending_that_a_server_with_our_runner_records(
+    records: Repository, saver: Any
+) -> None:
+    set_runner(None)
+    about = {"graph_id": "adversarial", "langgraph_api_url": "http://elsewhere:8123"}
+    config: Any = {"configurable": {"thread_id": THREAD, **about}}
+    graph, context = graph_of("adversarial", saver), scripted_settings(pause="each_round")
+    with full_cast().on_stage():
+        await graph.ainvoke({"question": "Why?"}, config, context=context)
+    await adopt_new_threads(records)
+
+    def broken(_: object) -> str:
+        raise RuntimeError("the model is broken")
+
+    set_runner(ThreadRunner(lambda: records, SERVER))
+    go_on: Command[Any] = Command(resume="")
+    broken_cast = full_cast(proposer=broken, skeptic=broken, synthesizer=broken)
+    with broken_cast.on_stage(), pytest.raises(ModelFailed):
+        await graph.ainvoke(go_on, config, context=scripted_settings(max_retries=0))
+    assert records.find(THREAD).status == "failed"
+    await adopt_new_threads(records)
+    assert records.find(THREAD).status == "failed"
+    set_runner(None)
+    with full_cast().on_stage():
+        await graph.ainvoke(None, config, context=context)
+    await adopt_new_threads(records)
+    assert records.find(THREAD).status == "paused"
 
 
 async def test_two_runs_of_a_new_thread_end_without_hiding_each_other(
