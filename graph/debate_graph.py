@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 from copy import copy
+from dataclasses import replace
 from typing import Any, cast
 
 from langgraph.channels.base import BaseChannel
@@ -134,7 +135,9 @@ class CompiledDebate(CompiledStateGraph[Any, Any, Any, Any]):
 
     async def _checked_input(self, given: Any, config: Any) -> Any:
         if isinstance(given, Command):
-            _checked_writes(given._update_as_tuples(), self.channels)
+            # As value objects, because langgraph takes a person's turn as JSON for a message.
+            update = _checked_writes(given._update_as_tuples(), self.channels)
+            given = replace(given, update=update or None)
         elif isinstance(given, dict):
             await self._refuse_second_question(config)
             given = await store_uploads(given)

@@ -10,6 +10,7 @@ from langgraph.types import Command
 from contend.graph import adversarial
 from contend.graph.errors import BadInput
 from contend.graph.serializer import serializer
+from contend.nodes.judge_continue import human_turn
 from tests.support.scripted import BUILDERS, THREAD, full_cast, play, scripted_settings
 
 CONFIG: Any = {"configurable": {"thread_id": THREAD}}
@@ -39,6 +40,19 @@ async def test_a_wrong_shape_changes_nothing(update: dict[str, Any]) -> None:
     with pytest.raises(BadInput, match="not well-formed"):
         await graph.ainvoke(Command(resume="", update=update), CONFIG)
     assert await saver.aget_tuple(CONFIG) == before
+
+
+async def test_a_remark_can_come_as_json() -> None:
+    """As a client of a server sends it; langgraph reads a dict with this role as a message."""
+    saver, cast = InMemorySaver(), full_cast()
+    await play(cast, saver=saver, pause="each_round")
+    graph = BUILDERS["adversarial"].compile(checkpointer=saver)
+    values: Any = (await graph.aget_state(CONFIG)).values
+    said = human_turn(values, "Mind the cost.")
+    update = {"turns": [said.model_dump(mode="json")]}
+    with cast.on_stage():
+        ended = await graph.ainvoke(Command(resume="", update=update), CONFIG)
+    assert said in ended["turns"]
 
 
 async def test_a_wrong_input_writes_nothing() -> None:
