@@ -222,8 +222,7 @@ class _Run:
         if not snapshot.created_at:
             await self._say_started()
             return {**self.state}
-        is_new = not self.debate.last_seq and not self._next
-        if self.debate.server and is_new:  # the server has prepared the debate
+        if self.debate.server and not (self.debate.last_seq or self._next):  # only prepared there
             await self._say_started()
             self.state = cast("DebateState", snapshot.values)
             self.announcer.pass_on(retrieval_event(self.state["retrieval"]))

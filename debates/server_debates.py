@@ -1,7 +1,8 @@
 """Starts debates on a LangGraph server and stores our own records of them."""
 
 import asyncio
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -48,7 +49,7 @@ async def begin_on_server(
                 await _delete_thread(server, debate_id)
                 raise
     except ServerLost as lost:
-        raise BadInput(f"{lost}. Check the address, and that it is running.") from lost
+        raise _unreachable(lost) from lost
 
 
 def _refuse_known(records: Repository, debate_id: str, task_id: str | None) -> None:
@@ -98,6 +99,28 @@ async def _create_thread(server: ServerConnection, protocol: str, debate_id: str
     await _delete_thread(server, debate_id)
     if not await server.ask(create):
         raise DebateExists(debate_id)
+
+
+@asynccontextmanager
+async def thread_of_fork(parent: StoredDebate, fork_id: str) -> AsyncIterator[None]:
+    """Create the fork's thread on its parent's server, if any; delete it if the fork fails."""
+    if parent.server is None:
+        yield
+        return
+    async with connected(ServerAddress(parent.server)) as server:
+        await server.check(parent.protocol)
+        try:
+            await _create_thread(server, parent.protocol, fork_id)
+            yield
+        except BaseException as failed:
+            await asyncio.shield(_delete_thread(server, fork_id))
+            if isinstance(failed, ServerLost):
+                raise _unreachable(failed) from failed
+            raise
+
+
+def _unreachable(lost: ServerLost) -> BadInput:
+    return BadInput(f"{lost}. Check the address, and that it is running.")
 
 
 async def _retrieve(

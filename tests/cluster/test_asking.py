@@ -88,6 +88,29 @@ def test_a_rating_that_failed_is_made_later(
     assert (record["status"], record["quality_score"]) == ("done", 7.65)
 
 
+def test_a_fork_and_a_follow_up_run_where_their_parent_ran(
+    contend: Command, workers: Workers, debaters: Debaters
+) -> None:
+    name, server = f"forked{len(debaters.times_made())}", workers.addresses[0]
+    asked = contend.spawn(*command("adversarial", name), "--server", server, "--json").json["id"]
+    # The keys of the models are the server's.
+    contend.env.pop("OPENAI_API_KEY")
+    forks = [["fork", asked, "--at", "1"], ["ask", "And the cost?", "--continue", asked]]
+    for words in forks:
+        forked = contend.spawn(*words, "--json")
+        if "DATABASE_URL" not in contend.env:
+            assert forked.code == BAD_INPUT, forked.err
+            assert f"on its server, {server}" in forked.err
+        else:
+            assert forked.code == OK, forked.err
+            assert forked.json["status"] == "done"
+            (listed, *_) = contend.spawn("list", "--json").json
+            assert (listed["id"], listed["ran_on"]) == (
+                forked.json["id"],
+                f"LangGraph server {server}",
+            )
+
+
 def test_what_a_server_refuses_is_not_stored(contend: Command, workers: Workers) -> None:
     known = len(contend.spawn("list", "--json").json or [])
     ask = ["ask", "Why?", "-m", "anthropic:none", "--server", workers.addresses[0]]
