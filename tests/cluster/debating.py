@@ -95,6 +95,10 @@ class Debaters:
         assert self.server
         self.server.wait_until(lambda: bool(self.waiting()), "a call in flight")
 
+    def marks_of(self, name: str) -> set[str]:
+        """Return the marks of a debate's calls."""
+        return {each for each, of in self._marks.items() if of == name}
+
     def times_made(self) -> Counter[str]:
         return Counter(mark(call.request) for call in self._calls())
 

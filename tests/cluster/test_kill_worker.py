@@ -1,11 +1,14 @@
 """kill -9 of one of two workers, in the middle of debates of every protocol."""
 
+import os
 import re
 import subprocess
+import sys
 import time
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +24,9 @@ from tests.support.protocols import PROTOCOLS
 
 pytestmark = IN_CLUSTER
 
+# More than one debate of each protocol makes a measurement, shown with `pytest -s`.
+COUNT = int(os.environ.get("DEBATES_TO_KILL", len(PROTOCOLS)))
+DEBATES = {f"kill{n}": protocol for n, protocol in zip(range(COUNT), cycle(PROTOCOLS))}
 # How many calls of each debate are finished before the kill.
 FINISHED = 3
 MARK = re.compile(rb"\([0-9a-f]{16}\)")
@@ -48,8 +54,7 @@ def debates_in(place: Postgres | Path, names: Iterable[str]) -> list[StoredDebat
 def test_debates_of_a_killed_worker_are_finished_by_the_other(
     workers: Workers, contend: Command, debaters: Debaters
 ) -> None:
-    names = [f"kill{protocol}" for protocol in PROTOCOLS]
-    server = ",".join(workers.addresses)
+    names, server = [*DEBATES], ",".join(workers.addresses)
 
     def are_held() -> bool:
         done = [len(debaters.finished(name)) for name in names]
@@ -58,7 +63,7 @@ def test_debates_of_a_killed_worker_are_finished_by_the_other(
     with debaters.held(FINISHED):
         asked = [
             contend.start(*command(protocol, name), "--server", server, "--json")
-            for protocol, name in zip(PROTOCOLS, names, strict=True)
+            for name, protocol in DEBATES.items()
         ]
         until(are_held, asked)
         finished = Counter(mark(call.request) for name in names for call in debaters.finished(name))
@@ -67,14 +72,22 @@ def test_debates_of_a_killed_worker_are_finished_by_the_other(
         number, victim = running_worker(workers)
         workers.running[victim].kill()
     try:
+        killed_at = time.monotonic()
         ended = [process.communicate() for process in asked]
+        seconds = time.monotonic() - killed_at
         assert [process.returncode for process in asked] == [0] * len(asked), ended
         times = debaters.times_made()
+        again = sum(times[each] > 1 for name in names for each in debaters.marks_of(name))
+        sys.stdout.write(
+            f"\n{COUNT} debates: {seconds:.0f} s from the kill to the end of the last one, "
+            f"{again} calls in flight made again, of {finished.total()} finished ones "
+            f"{sum(times[each] > finished[each] for each in finished)}\n"
+        )
         assert {each: times[each] for each in finished} == finished
         for place in (contend.home / "contend.db", read_address(workers.database_url)):
             found = debates_in(place, names)
             assert {each.status for each in found} == {"done"}
-            assert {each.protocol for each in found} == {*PROTOCOLS}
+            assert sorted(each.protocol for each in found) == sorted(DEBATES.values())
             assert [each.id for each in found if not RESULTS & {*each.state}] == []
             assert [each.id for each in found if lost(each)] == []
         here = {each.id: each.turns for each in debates_in(contend.home / "contend.db", names)}
