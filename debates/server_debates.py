@@ -143,6 +143,26 @@ async def _delete_thread(server: ServerConnection, debate_id: str) -> None:
         await server.ask(lambda client: client.threads.delete(debate_id))
 
 
+async def move_to_server(
+    records: Repository, debate: StoredDebate, address: ServerAddress
+) -> StoredDebate:
+    """Store the new address of a debate's server; refuse a server that does not have the debate."""
+    if debate.server is None:
+        raise BadInput(f"Debate {debate.id[:8]} runs on this machine. Leave out --server.")
+    async with connected(address) as server:
+        await server.check(debate.protocol)
+        try:
+            await server.ask(lambda client: client.threads.get(debate.id))
+        except NotFoundError as unknown:
+            name = f"debate {debate.id[:8]}"
+            raise BadInput(f"The server {address} does not have {name}.") from unknown
+        except ServerLost as lost:
+            raise _unreachable(lost) from lost
+    settings = {**debate.settings, SERVER: str(address)}
+    await asyncio.to_thread(records.change_settings, debate.id, settings)
+    return debate.model_copy(update={"settings": settings})
+
+
 async def delete_on_server(debate: StoredDebate) -> None:
     """Stop the debate on its server and delete it there; raise ServerLost if it does not answer."""
     async with connected(ServerAddress(debate.server or "")) as server:

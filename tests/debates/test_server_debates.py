@@ -22,9 +22,10 @@ from contend.debates.prune import delete_debates
 from contend.debates.record import StoredDebate
 from contend.debates.repository import DebateExists, Repository, TaskAccepted
 from contend.debates.run import open_repository
-from contend.debates.server_debates import begin_on_server
+from contend.debates.server_debates import begin_on_server, move_to_server
 from contend.debates.servers import ServerAddress, ServerConnection
 from contend.graph.errors import BadInput
+from contend.graph.record import Status
 from contend.graph.state import DebateState
 from tests.support.langgraph_server import LangGraphServer, Part
 from tests.support.scripted import scripted_settings
@@ -144,6 +145,33 @@ def test_a_debate_is_kept_if_its_server_does_not_delete_it(
     assert first.startswith(f"Debate {refused.id[:8]} was not deleted: The server {running.url}")
     assert "cannot be reached" in second
     assert {*records.ids()} == {refused.id, away.id}
+
+
+@pytest.mark.parametrize("status", ["done", "paused"])
+def test_a_debate_whose_server_is_gone_is_deleted_here(status: Status, records: Repository) -> None:
+    debate = begun_on("http://127.0.0.1:9", records)
+    lease = records.acquire(debate.id)
+    records.save(lease, status, state(), 0)
+    lease.release()
+    pruned = delete_debates(records, [debate.id], here=status == "paused")
+    assert pruned.debates == (debate.id,)
+    (said,) = pruned.remaining
+    assert said.startswith(f"Debate {debate.id[:8]} remains on its server: The server http://127")
+    assert records.ids() == []
+
+
+async def test_a_debate_is_moved_to_another_address_of_its_server(
+    records: Repository, running: LangGraphServer
+) -> None:
+    debate = begun_on("http://127.0.0.1:9", records)
+    moved = await move_to_server(records, debate, ServerAddress(running.url))
+    assert moved.server == records.find(debate.id).server == running.url
+    running.state = None
+    with pytest.raises(BadInput, match="does not have debate"):
+        await move_to_server(records, debate, ServerAddress(running.url))
+    own = debate.model_copy(update={"settings": {}})
+    with pytest.raises(BadInput, match="runs on this machine"):
+        await move_to_server(records, own, ServerAddress(running.url))
 
 
 async def test_steps_that_are_on_a_server_are_said_to_be_there(records: Repository) -> None:
