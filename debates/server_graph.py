@@ -44,8 +44,12 @@ class FailedOnServer(ModelFailed):
     """Raised if a debate failed on its server; the message is the server's."""
 
     def __init__(self, why: str) -> None:
-        kind = BUDGET if OUT_OF_BUDGET in why else "server"
-        super().__init__("", "", kind, why[why.find(OUT_OF_BUDGET) :] if kind == BUDGET else why)
+        before, out_of_budget, after = why.partition(OUT_OF_BUDGET)
+        if out_of_budget:  # the message begins with the seat and its model
+            seat = before.rpartition(" (")[0]
+            super().__init__(seat, "", BUDGET, out_of_budget + after)
+        else:
+            super().__init__("", "", "server", why)
 
     def __str__(self) -> str:
         return self.why

@@ -122,7 +122,8 @@ def why_not_asked(failed: ModelFailed, settings: "DebateSettings") -> str:
 
     cap = cap_of(settings)
     size = f" of {cap_words(cap)}" if cap else ""
-    return f"{OUT_OF_BUDGET}{size}, so {failed.seat} was not asked"
+    who = f", so {failed.seat} was not asked" if failed.seat else ""
+    return f"{OUT_OF_BUDGET}{size}{who}"
 
 
 def _recorded(calls: "Iterable[RecordedCall]", settings: "DebateSettings") -> "Amount":

@@ -17,9 +17,8 @@ def delete_chosen(reference: str, *, yes: bool, here: bool = False) -> None:
             return
         pruned = delete_debates(records, [debate.id], here=here)
         if pruned.problems:
-            raise BadInput(
-                f"{' '.join(pruned.problems)} To delete only its record here, add --here."
-            )
+            why = " ".join(pruned.problems).removesuffix(".")
+            raise BadInput(f"{why}. To delete only its record here, add --here.")
         for each in pruned.remaining:
             print_message(each, "warning")
         print_message(f"Deleted {name}." if pruned.debates else "Nothing was deleted.")
