@@ -26,7 +26,7 @@ from contend.debates.remarks import answer_pause, refuse_unusable_remark
 from contend.debates.repository import Repository
 from contend.debates.server_graph import graph_for, is_detached
 from contend.debates.servers import ServerLost
-from contend.debates.spending import budget_of, open_ledger, why_not_asked
+from contend.debates.spending import budget_of, close_ledger, open_ledger, why_not_asked
 from contend.graph.checkpoints.location import database
 from contend.graph.checkpoints.outages import retry_until_available
 from contend.graph.errors import (
@@ -154,6 +154,7 @@ class _Run:
             with using_recording(self.recording), using_ledger(self.debate.id, ledger):
                 await self._run(given)
         finally:  # while we still hold the lease
+            await close_ledger(self.records, self.debate, self.settings, self.state)
             await self.records.journal.flush(self.lease)
 
     async def _run(self, given: DebateState | Command[Any] | None) -> None:
@@ -191,7 +192,8 @@ class _Run:
         if is_detached(self.control):  # the next process follows the same run
             await self._saved()
         else:
-            await self._close("paused", "paused", _why_stopped(stopped))
+            why = str(stopped) if isinstance(stopped, Paused) else ""
+            await self._close("paused", "paused", why or "stopped by the user")
 
     async def _record(self, key: CallKey, call: RecordedCall) -> None:
         """Record a call before the result is saved, so that a crash leaves no gap."""
@@ -381,11 +383,6 @@ class _Run:
 def _refuse_done(debate: StoredDebate) -> None:
     if debate.status == "done":
         raise BadInput(f"Debate {debate.id} is done; `contend show {debate.id[:8]}` prints it.")
-
-
-def _why_stopped(stopped: BaseException) -> str:
-    why = str(stopped) if isinstance(stopped, Paused) else ""
-    return why or "stopped by the user"
 
 
 def _reason(error: Exception) -> str:
