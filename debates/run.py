@@ -24,6 +24,7 @@ from contend.debates.record import StoredDebate
 from contend.debates.recordings import load_recording
 from contend.debates.remarks import answer_pause, refuse_unusable_remark
 from contend.debates.repository import Repository
+from contend.debates.server_debates import take_opening
 from contend.debates.server_graph import graph_for, is_detached
 from contend.debates.servers import ServerLost
 from contend.debates.spending import budget_of, close_ledger, open_ledger, why_not_asked
@@ -50,7 +51,6 @@ from contend.models.providers.registry import open_models
 from contend.models.recording import CallKey, RecordedCall, Recording, using_recording
 from contend.nodes.judge_continue import human_turn
 from contend.nodes.record import build_record
-from contend.nodes.retrieve import retrieval_event
 from contend.nodes.timing import start_clock
 
 _WritePolicy = Callable[[Callable[[], Awaitable[None]]], Coroutine[Any, Any, None]]
@@ -225,9 +225,11 @@ class _Run:
             await self._say_started()
             return {**self.state}
         if self.debate.server and not (self.debate.last_seq or self._next):  # only prepared there
-            await self._say_started()
             self.state = cast("DebateState", snapshot.values)
-            self.announcer.pass_on(retrieval_event(self.state["retrieval"]))
+            opening = await take_opening(self.records, self.debate, self.state)
+            await self._say_started()
+            for each in opening:
+                self.announcer.pass_on(each)
             return None
         recorded, self.state = self.state, cast("DebateState", snapshot.values)
         self._end_reuse()

@@ -1,7 +1,7 @@
 """Starts debates on a LangGraph server and stores our own records of them."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any, cast
@@ -11,14 +11,16 @@ from langgraph_sdk.errors import ConflictError, NotFoundError
 
 from contend.debates.leases import LEASE, written
 from contend.debates.prepare import DebateDraft
-from contend.debates.record import RAN_ON, SERVER, StoredDebate, settings_in
+from contend.debates.record import OPENING, RAN_ON, SERVER, StoredDebate, settings_in
 from contend.debates.repository import DebateExists, Repository, TaskAccepted
 from contend.debates.server_graph import ServerGraph
 from contend.debates.servers import ServerAddress, ServerConnection, ServerLost, connected
 from contend.graph.errors import BadInput
+from contend.graph.events import NodeEvent
 from contend.graph.forecast_contract.request import DebateRequest
 from contend.graph.state import DebateState
 from contend.models.seats import is_demonstration
+from contend.nodes.retrieve import retrieval_event
 
 _FIRST_NODE = "retrieve"  # this node chooses the seats and refuses unusable questions
 
@@ -41,8 +43,8 @@ async def begin_on_server(
     try:
         async with connected(address) as server:
             await server.check(protocol)
-            state = await _prepared(server, draft, request, debate_id)
-            given = records, address, protocol, debate_id, state, task_id
+            state, said = await _prepared(server, draft, request, debate_id)
+            given = records, address, protocol, debate_id, state, task_id, said
             try:
                 return await asyncio.to_thread(_store_record, *given)
             except TaskAccepted:  # another service has just started the same task
@@ -71,7 +73,7 @@ def is_only_prepared(debate: StoredDebate) -> bool:
 
 async def _prepared(
     server: ServerConnection, draft: DebateDraft, request: DebateRequest | None, debate_id: str
-) -> DebateState:
+) -> tuple[DebateState, list[NodeEvent]]:
     try:
         await _create_thread(server, draft.settings.protocol, debate_id)
         return await _retrieve(server, draft, request, debate_id)
@@ -125,7 +127,7 @@ def _unreachable(lost: ServerLost) -> BadInput:
 
 async def _retrieve(
     server: ServerConnection, draft: DebateDraft, request: DebateRequest | None, debate_id: str
-) -> DebateState:
+) -> tuple[DebateState, list[NodeEvent]]:
     graph = ServerGraph(server, draft.settings.protocol, debate_id)
     given: dict[str, Any] = {"question": draft.question}
     if request:
@@ -133,9 +135,19 @@ async def _retrieve(
     # Send only the settings that were set here; the server chooses the rest.
     context = draft.settings.model_dump(mode="json", exclude_unset=True)
     run = await graph.start({"input": given}, context, until=_FIRST_NODE)
-    async for _ in graph.follow(run):
-        pass
-    return cast("DebateState", (await graph.aget_state()).values)
+    said = [part["data"] async for part in graph.follow(run) if part["type"] == "custom"]
+    return cast("DebateState", (await graph.aget_state()).values), said
+
+
+async def take_opening(
+    records: Repository, debate: StoredDebate, state: DebateState
+) -> list[NodeEvent]:
+    """Return what the server said while it prepared the debate; it is needed only once."""
+    said: list[NodeEvent] | None = debate.settings.pop(OPENING, None)
+    if said is None:  # an earlier release has stored the debate
+        return [retrieval_event(state["retrieval"])]
+    await asyncio.to_thread(records.change_settings, debate.id, debate.settings)
+    return said
 
 
 async def _delete_thread(server: ServerConnection, debate_id: str) -> None:
@@ -178,9 +190,11 @@ def _store_record(
     debate_id: str,
     state: DebateState,
     task_id: str | None,
+    said: Sequence[NodeEvent] = (),
 ) -> StoredDebate:
     where = f"LangGraph server {address}"
     settings = {**settings_in(state, protocol), RAN_ON: where, SERVER: str(address)}
+    settings[OPENING] = list(said)
     is_demo = is_demonstration(state["seats"])
     about = debate_id, protocol, state, settings
     try:

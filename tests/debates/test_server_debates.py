@@ -22,7 +22,7 @@ from contend.debates.prune import delete_debates
 from contend.debates.record import StoredDebate
 from contend.debates.repository import DebateExists, Repository, TaskAccepted
 from contend.debates.run import open_repository
-from contend.debates.server_debates import begin_on_server, move_to_server
+from contend.debates.server_debates import begin_on_server, move_to_server, take_opening
 from contend.debates.servers import ServerAddress, ServerConnection
 from contend.graph.errors import BadInput
 from contend.graph.record import Status
@@ -49,11 +49,11 @@ def server(
     """A server with a database of its own or with ours; gives the threads that it has."""
     threads: list[str] = []
 
-    async def prepared(_: Any, __: Any, ___: Any, debate_id: str) -> DebateState:
+    async def prepared(_: Any, __: Any, ___: Any, debate_id: str) -> tuple[DebateState, list[Any]]:
         threads.append(debate_id)
         if request.param == "shared":
             await asyncio.to_thread(adopt, records, "adversarial", debate_id, state(), "a worker")
-        return state()
+        return state(), []
 
     async def checked(*_: object) -> None:
         pass
@@ -180,14 +180,14 @@ async def test_steps_that_are_on_a_server_are_said_to_be_there(records: Reposito
         await node_steps(records, debate)
 
 
-def prepares(server: LangGraphServer) -> None:
+def prepares(server: LangGraphServer, *said: Part) -> None:
     """Let the server run the first step, and stop there."""
 
     def stream(_: str | None) -> Iterator[Part]:
         server.end_runs("interrupted")
         values = TypeAdapter(Any).dump_python({**state(), "turns": []}, mode="json")
         server.state = {"values": values, "next": ["propose"]}
-        yield from ()
+        yield from said
 
     server.runs, server.state = [], None
     server.streams.append(stream)
@@ -196,6 +196,16 @@ def prepares(server: LangGraphServer) -> None:
 async def begin_there(records: Repository, server: LangGraphServer, debate_id: str) -> StoredDebate:
     address, draft = ServerAddress(server.url), draft_debate("Why?", SETTINGS)
     return await begin_on_server(records, address, draft, None, debate_id, TASK)
+
+
+async def test_what_a_server_said_while_it_prepared_a_debate_begins_its_events(
+    records: Repository, running: LangGraphServer
+) -> None:
+    opened = {"type": "debate_event", "event": "round_start", "round": 1, "content": ""}
+    prepares(running, Part("1", "custom", {**opened, "metadata": {}}))
+    debate = await begin_there(records, running, str(uuid4()))
+    assert await take_opening(records, debate, state()) == [{**opened, "metadata": {}}]
+    assert "opening" not in records.find(debate.id).settings
 
 
 async def test_a_start_whose_answer_was_lost_can_be_repeated(
