@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 from uuid import NAMESPACE_URL, uuid5
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
@@ -51,22 +51,12 @@ class Plan:
     seats: list[Seat]
 
 
-class Tokens(NamedTuple):
-    input: int
-    output: int
-
-
 @dataclass(frozen=True)
 class ArmContext:
     plans: dict[str, Plan]
     samples: int = 5
     budget: int | None = None
-    spent: Callable[[], Tokens | None] = lambda: Tokens(0, 0)
-    """Returns what the arm's calls have cost, including those that a stopped run has made."""
-
-    @property
-    def tokens(self) -> int:
-        return sum(self.spent() or ())
+    spent: Callable[[], int | None] = lambda: 0
 
     @property
     def panel(self) -> list[Seat]:
@@ -84,8 +74,8 @@ class ArmContext:
         used = self.spent()
         if used is None or done >= _MOST_SAMPLES:
             return False
-        each = sum(used) / done if done else 0
-        return done < 1 or sum(used) + (each if next_tokens is None else next_tokens) <= self.budget
+        each = used / done if done else 0
+        return done < 1 or used + (each if next_tokens is None else next_tokens) <= self.budget
 
 
 @dataclass
@@ -138,11 +128,11 @@ async def _panel_vote(item: Item, context: ArmContext) -> ArmOutcome:
     replies: list[tuple[str, str]] = []
     tokens = 0
     while context.may_go_on(len(replies), len(context.panel), tokens):
-        round_number, before = len(replies) // len(context.panel) + 1, context.tokens
+        round_number, tokens = len(replies) // len(context.panel) + 1, 0
         for seat in context.panel:
             reply = await _ask(seat, _opening(item), context, f"{seat.id}.{round_number}")
             replies.append((seat.id, reply.text))
-        tokens = context.tokens - before
+            tokens += _tokens(reply)
     return _voted(replies, item)
 
 
@@ -151,15 +141,15 @@ async def _self_refine(item: Item, context: ArmContext) -> ArmOutcome:
     first = await _ask(seat, opening, context, "draft")
     text, rounds = first.text, 0
     # A round's prompts repeat the opening twice, the last answer twice and the notes once.
-    used = context.spent() or Tokens(0, 0)
-    tokens = 2 * used.input + 5 * used.output
+    used = first.usage
+    tokens = 2 * (used.input_tokens or 0) + 5 * (used.output_tokens or 0)
     while context.may_go_on(rounds + 1, 2, tokens):
-        rounds, before = rounds + 1, context.tokens
+        rounds += 1
         asked = [*opening, AIMessage(text), HumanMessage(_FEEDBACK)]
         notes = await _ask(seat, asked, context, f"feedback.{rounds}")
         asked = [*asked, AIMessage(notes.text), HumanMessage(_REVISE)]
         revised = await _ask(seat, asked, context, f"revision.{rounds}")
-        text, tokens = revised.text, context.tokens - before
+        text, tokens = revised.text, _tokens(notes) + _tokens(revised)
     draft = _draft(seat.id, first.text, item)
     vote = grade(first.text, item)
     return ArmOutcome(text, grade(text, item), [draft], vote)
@@ -181,6 +171,10 @@ async def _ask(seat: Seat, messages: list[BaseMessage], context: ArmContext, nam
     listener = Listener(debate=f"eval {name}", asked=name)
     answered = await ask_model(seat, messages, context.call_settings, listener)
     return answered.result
+
+
+def _tokens(reply: Reply) -> int:
+    return (reply.usage.input_tokens or 0) + (reply.usage.output_tokens or 0)
 
 
 def _voted(replies: Sequence[tuple[str, str]], item: Item) -> ArmOutcome:

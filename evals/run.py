@@ -18,7 +18,6 @@ from contend.evals.arms import (
     ArmOutcome,
     NotApplicable,
     Plan,
-    Tokens,
     arm_of,
     protocols_of,
 )
@@ -259,11 +258,11 @@ class EvalRun:
     def _context(self, each: DataItem, arm: str, recording: Recording) -> ArmContext:
         options = self._options
 
-        def spent() -> Tokens | None:
+        def spent() -> int | None:
             # Stored calls of a stopped run count only when they are made again.
             used = self._store.spent(each.key, arm, so_far=recording)
             counts = used["input_tokens"], used["output_tokens"]
-            return None if None in counts else Tokens(*counts)
+            return None if None in counts else sum(counts)
 
         if options.budget_arm in (None, arm):
             return ArmContext(self._plans, options.samples)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from contend.evals.arms import ARMS, ArmContext, Plan, Tokens, arm_of
+from contend.evals.arms import ARMS, ArmContext, Plan, arm_of
 from contend.evals.items import Item
 from contend.evals.run import DataItem, EvalOptions, EvalRun, check_arms, load_items
 from contend.evals.run_store import EvalResult, RunStore
@@ -198,46 +198,31 @@ async def test_every_arm_gets_the_tokens_of_the_debate(tmp_path: Path) -> None:
     assert found["c1", "single"].calls == 1
 
 
-CALLS_OF_REFINE = 13
-CALLS = {"self_consistency": 13, "panel_vote": 12, "self_refine": 13}
-
-
-@pytest.mark.parametrize(
-    ("arm", "stop"), [(arm, stop) for arm, calls in CALLS.items() for stop in range(calls + 1)]
-)
-async def test_a_stopped_run_continues_with_the_same_tokens(
-    tmp_path: Path, arm: str, stop: int
-) -> None:
+@pytest.mark.parametrize("arm", ["self_consistency", "panel_vote", "self_refine"])
+async def test_a_stopped_run_continues_with_the_same_tokens(tmp_path: Path, arm: str) -> None:
     def cast() -> Cast:
         says = {name: _says("B") for name in ("ann", "ben", "cyd")}
         return refining_cast(**says, judge=judging(merge="Answer: B"))
 
-    async def fail(sent: Sent) -> None:
-        if len(stopped.sent) == CALLS_OF_REFINE + stop:
+    async def fail_late(sent: Sent) -> None:
+        if len(stopped.sent) == 13 + 10:
             raise RuntimeError("the model is down")
 
-    arms, results = ("refine", arm), tmp_path / "part" / "results.jsonl"
+    arms = ("refine", arm)
     whole = await _run(tmp_path / "whole", cast(), CHOICE, arms=arms, equal_tokens=True)
     stopped, again = cast(), cast()
-    stopped.before = fail
+    stopped.before = fail_late
     broken = await _run(tmp_path / "part", stopped, CHOICE, arms=arms, equal_tokens=True)
-    if stop == CALLS[arm]:  # killed before the result was written
-        kept = [line for line in results.read_text("utf-8").splitlines() if arm not in line]
-        results.write_text("".join(f"{line}\n" for line in kept), "utf-8")
-    else:
-        assert broken["c1", arm].status == "failed"
+    assert broken["c1", arm].status == "failed"
     continued = await _run(tmp_path / "part", again, CHOICE, arms=arms, equal_tokens=True)
     assert continued["c1", arm].tokens == whole["c1", arm].tokens
-    assert len(again.sent) == whole["c1", arm].calls - stop
-    assert whole["c1", arm].calls == CALLS[arm]
+    assert len(again.sent) == whole["c1", arm].calls - 10
 
 
 async def test_a_round_of_refining_that_would_not_fit_is_left_out() -> None:
     cast = refining_cast(ann=_says("B"))
     # The draft costs 15 tokens; a round repeats the prompt and the draft, so it may cost 45.
-    context = ArmContext(
-        _plans(), budget=15 + 44, spent=lambda: Tokens(10 * len(cast.sent), 5 * len(cast.sent))
-    )
+    context = ArmContext(_plans(), budget=15 + 44, spent=lambda: 15 * len(cast.sent))
     with cast.on_stage():
         await arm_of("self_refine")(CHOICE, context)
     assert len(cast.sent) == 1
