@@ -13,9 +13,10 @@ from contend.debates.events import Event, number_event, start_event
 from contend.debates.family import Origin, SharedPart
 from contend.debates.history import HistoryStep, opened_graph, read_history, write_state
 from contend.debates.prepare import Reporter, check_seats
-from contend.debates.record import REUSED_TURNS, StoredDebate, dump_state
+from contend.debates.record import RAN_ON, REUSED_TURNS, SERVER, StoredDebate, dump_state
 from contend.debates.replay import restore_step, run_step
 from contend.debates.repository import Repository
+from contend.debates.server_debates import thread_of_fork
 from contend.debates.stored_events import EventSource, StoredEvent, encode
 from contend.graph.errors import BadInput, NotRecorded
 from contend.graph.events import NodeEvent, turn_event
@@ -103,7 +104,8 @@ async def fork_debate(
             raise BadInput("No speaker would see your comment after this point. Leave out --say.")
         seats = await _seats(start.state, settings, changes)
         given: DebateState = {**start.state, "seats": seats}
-        await check_seats(given, settings, reporter or Reporter(), fetch=fetch)
+        if parent.server is None:  # a server has models and keys of its own
+            await check_seats(given, settings, reporter or Reporter(), fetch=fetch)
         paid = paid_by(start.state, settings)
         state: DebateState = {**given, "paid_before": paid, **_settings_for_state(given, settings)}
         *_, node = await restore_step(parent, start.step)
@@ -111,9 +113,11 @@ async def fork_debate(
         config: Any = {"configurable": {"thread_id": fork_id}}
         # Written before the record, because without a checkpoint the fork would start from the
         # beginning and pay for everything again.
-        await write_state(graph, config, state, node)
-    origin = Origin(parent.id, start.step.round, node, start.edited)
-    await asyncio.to_thread(_write, records, parent, fork_id, state, settings, origin, start)
+        origin = Origin(parent.id, start.step.round, node, start.edited)
+        about = records, parent, fork_id, state, settings, origin, start
+        async with thread_of_fork(parent, fork_id):
+            await write_state(graph, config, state, node)
+            await asyncio.to_thread(_write, *about)
     return await asyncio.to_thread(records.find, fork_id)
 
 
@@ -176,7 +180,8 @@ def _write(
     start: _ForkStart,
 ) -> None:
     given = cast("DebateState", {key: state[key] for key in state if key in _INPUT})  # type: ignore[literal-required]
-    about = settings.model_dump(mode="json")
+    place = {name: parent.settings[name] for name in (RAN_ON, SERVER) if parent.server}
+    about = settings.model_dump(mode="json") | place
     is_demo = is_demonstration(state["seats"])
     draft = parent.model_copy(
         update={"id": fork_id, "settings": about, "state": dump_state(state), "turns": []}

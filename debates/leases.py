@@ -119,9 +119,12 @@ def read_lease(connection: sa.Connection, debate_id: str, columns: LeaseColumns 
     return connection.execute(columns.select(debate_id)).first()
 
 
-def is_held_by(connection: sa.Connection, debate_id: str, owner: str) -> bool:
+def is_held_by(connection: sa.Connection, debate_id: str, owner: str | None) -> bool:
+    """Return whether this owner, or if it is None any owner, holds the record's lease."""
     row = read_lease(connection, debate_id)
-    return row is not None and row.lease_owner == owner and is_held(connection, row)
+    if row is None or owner not in (None, row.lease_owner):
+        return False
+    return is_held(connection, row)
 
 
 def is_elsewhere(row: Any) -> bool:

@@ -26,6 +26,8 @@ class Pruned:
     """Whether the freed space was returned to the disk."""
     problems: tuple[str, ...] = ()
     """Why debates were kept that continue on a server."""
+    remaining: tuple[str, ...] = ()
+    """Which debates were deleted here, but not on their server."""
 
 
 def parse_age(text: str) -> timedelta:
@@ -35,15 +37,23 @@ def parse_age(text: str) -> timedelta:
     return timedelta(**{_UNITS[found[2]]: int(found[1])})
 
 
-def delete_debates(records: Repository, ids: Sequence[str], *, compact: bool = False) -> Pruned:
-    """Delete debates that are not running; `compact` also shrinks the database."""
-    deleted, problems, files, freed = [], list[str](), set[Path](), 0
+def delete_debates(
+    records: Repository, ids: Sequence[str], *, compact: bool = False, here: bool = False
+) -> Pruned:
+    """Delete debates that are not running; `compact` also shrinks the database.
+
+    If its server cannot delete an unfinished debate, it is deleted only with `here`.
+    """
+    deleted, problems, remaining = list[str](), list[str](), list[str]()
+    files, freed = set[Path](), 0
     for each in ids:
         debate = _find(records, each)
         with suppress(BadInput):  # a process has just started to run it
-            if debate and debate.server and (why := _delete_on_server(records, debate)):
+            why = _delete_on_server(records, debate) if debate and debate.server else None
+            if why and debate and not here and debate.status != "done":
                 problems.append(f"Debate {each[:8]} was not deleted: {why}")
                 continue
+            remaining += [f"Debate {each[:8]} remains on its server: {why}"] if why else []
             freed += records.delete(each)
             deleted.append(each)
             freed += _delete_all([unsaved_folder(each), *_output_folder(debate)])
@@ -51,7 +61,8 @@ def delete_debates(records: Repository, ids: Sequence[str], *, compact: bool = F
     if files:
         freed += _delete_all(files - _used_files(records, files))
     shrunk = records.compact() if deleted and compact else None
-    return Pruned(tuple(deleted), freed + (shrunk or 0), shrunk is not None, tuple(problems))
+    about = tuple(problems), tuple(remaining)
+    return Pruned(tuple(deleted), freed + (shrunk or 0), shrunk is not None, *about)
 
 
 def _delete_on_server(records: Repository, debate: StoredDebate) -> str | None:

@@ -18,6 +18,7 @@ from contend.nodes.record import read_record
 FROM_CASSETTE = "from_cassette"
 REUSED_TURNS = "reused_turns"
 RAN_ON = "ran_on"  # the LangGraph server that started the debate, if any
+OPENING = "opening"  # what a server said while it prepared the debate, until that begins
 SERVER = "server"  # the addresses of the LangGraph server that continues the debate, if any
 
 

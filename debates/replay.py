@@ -25,10 +25,10 @@ from contend.debates.history import (
 from contend.debates.record import StoredDebate
 from contend.debates.repository import Repository
 from contend.debates.spending import Limits, read_limits
-from contend.graph.checkpoints.saver import serializer
 from contend.graph.errors import BadInput, ModelFailed, NotRecorded
 from contend.graph.events import NodeEvent, chunk_event
 from contend.graph.phases import PHASES
+from contend.graph.serializer import serializer
 from contend.graph.state import DebateState
 from contend.models.recording import Recording, using_recording
 

@@ -345,7 +345,7 @@ class Repository:
         with self._engine.connect() as connection:
             return {row.debate_id: row.outcome for row in connection.execute(query)}
 
-    def is_held_by(self, debate_id: str, owner: str) -> bool:
+    def is_held_by(self, debate_id: str, owner: str | None) -> bool:
         with self._engine.connect() as connection:
             return leases.is_held_by(connection, debate_id, owner)
 

@@ -22,9 +22,10 @@ from contend.debates.record import StoredDebate
 from contend.debates.recordings import load_recording
 from contend.debates.remarks import answer_pause, refuse_unusable_remark
 from contend.debates.repository import Repository
-from contend.debates.server_graph import graph_for
+from contend.debates.server_debates import take_opening
+from contend.debates.server_graph import graph_for, is_detached
 from contend.debates.servers import ServerLost
-from contend.debates.spending import budget_of, open_ledger, why_not_asked
+from contend.debates.spending import budget_of, close_ledger, open_ledger, why_not_asked
 from contend.graph.checkpoints.location import database
 from contend.graph.checkpoints.outages import retry_until_available
 from contend.graph.errors import (
@@ -48,7 +49,6 @@ from contend.models.providers.registry import open_models
 from contend.models.recording import CallKey, RecordedCall, Recording, using_recording
 from contend.nodes.judge_continue import human_turn
 from contend.nodes.record import build_record
-from contend.nodes.retrieve import retrieval_event
 from contend.nodes.timing import start_clock
 
 _WritePolicy = Callable[[Callable[[], Awaitable[None]]], Coroutine[Any, Any, None]]
@@ -137,6 +137,7 @@ class _Run:
         }
         self._folder, self._reported_trouble = FolderWriter(debate, self.settings), False
         self._saving: asyncio.Task[None] | None = None
+        self._next: str | tuple[()] = ()
         self._status: Status = "running"
         self._error: str | None = None
         # Event numbers are reserved ahead, so that none is used twice after a crash.
@@ -151,6 +152,7 @@ class _Run:
             with using_recording(self.recording), using_ledger(self.debate.id, ledger):
                 await self._run(given)
         finally:  # while we still hold the lease
+            await close_ledger(self.records, self.debate, self.settings, self.state)
             await self.records.journal.flush(self.lease)
 
     async def _run(self, given: DebateState | Command[Any] | None) -> None:
@@ -159,7 +161,7 @@ class _Run:
         except (LeaseLost, DatabaseUnavailable):
             raise
         except (GraphDrained, Paused, asyncio.CancelledError) as stopped:
-            await self._close("paused", "paused", _why_stopped(stopped))
+            await self._pause(stopped)
             if isinstance(stopped, asyncio.CancelledError):
                 raise
         except NotRecorded as unknown:
@@ -184,6 +186,13 @@ class _Run:
                 writer = answer_writer(self.state.get("turns", []))
                 await self._close("done", "complete", answer, **writer)
 
+    async def _pause(self, stopped: BaseException) -> None:
+        if is_detached(self.control):  # the next process follows the same run
+            await self._saved()
+        else:
+            why = str(stopped) if isinstance(stopped, Paused) else ""
+            await self._close("paused", "paused", why or "stopped by the user")
+
     async def _record(self, key: CallKey, call: RecordedCall) -> None:
         """Record a call before the result is saved, so that a crash leaves no gap."""
         with suppress(DatabaseUnavailable):  # the debate continues, but cannot be replayed
@@ -194,11 +203,14 @@ class _Run:
         self.watch(event)
 
     async def return_to_rating(self) -> None:
-        """Move the graph back to the step that wrote the answer, so that the judge comes next."""
+        """Let the judge come next, as after the step that wrote the answer."""
         snapshot = await self.graph.aget_state(self.config)
         if "final_answer" not in snapshot.values:
             raise BadInput(f"The checkpoints of debate {self.debate.id[:8]} are missing.")
-        await write_state(self.graph, self.config, {}, "synthesize")
+        if self.debate.server:  # only its runs know that we keep the record
+            self._next = "score"
+        else:
+            await write_state(self.graph, self.config, {}, "synthesize")
 
     async def _input(self, remark: Remark) -> DebateState | Command[Any] | None:
         snapshot = await self._snapshot()
@@ -209,10 +221,12 @@ class _Run:
         if not snapshot.created_at:
             await self._say_started()
             return {**self.state}
-        if self.debate.server and not self.debate.last_seq:  # the server has prepared the debate
-            await self._say_started()
+        if self.debate.server and not (self.debate.last_seq or self._next):  # only prepared there
             self.state = cast("DebateState", snapshot.values)
-            self.announcer.pass_on(retrieval_event(self.state["retrieval"]))
+            opening = await take_opening(self.records, self.debate, self.state)
+            await self._say_started()
+            for each in opening:
+                self.announcer.pass_on(each)
             return None
         recorded, self.state = self.state, cast("DebateState", snapshot.values)
         self._end_reuse()
@@ -227,12 +241,10 @@ class _Run:
             said = human_turn(self.state, remark.say)
             self.announcer.pass_on(turn_event(said))
             update["turns"] = [said]
-        if remark.finish:
-            update["finish"] = True
+        update |= {"finish": True} if remark.finish else {}
         unsaved = recorded.get("degraded", [])[len(self.state.get("degraded", [])) :]
-        if unsaved:
-            update["degraded"] = unsaved
-        return Command(update=update) if update else None
+        update |= {"degraded": unsaved} if unsaved else {}
+        return Command(update=update, goto=self._next) if update or self._next else None
 
     async def _say_started(self) -> None:
         begun = start_event(self.debate)
@@ -368,11 +380,6 @@ class _Run:
 def _refuse_done(debate: StoredDebate) -> None:
     if debate.status == "done":
         raise BadInput(f"Debate {debate.id} is done; `contend show {debate.id[:8]}` prints it.")
-
-
-def _why_stopped(stopped: BaseException) -> str:
-    why = str(stopped) if isinstance(stopped, Paused) else ""
-    return why or "stopped by the user"
 
 
 def _reason(error: Exception) -> str:

@@ -30,6 +30,8 @@ from contend.graph.state import DebateState
 _ACTIVE = ("pending", "running")
 _MODES = ["custom", "values"]
 _INTERRUPTED = "__interrupt__"
+# Why a process stops that leaves its debate to the server.
+DETACHED = "the debate continues on its server"
 # No event has this id, and both kinds of servers then send all events of the run.
 _BEFORE_ALL = "0"
 # How long to wait before a stream without events is opened again; doubled each time.
@@ -38,8 +40,12 @@ _PAUSE, _LONGEST_PAUSE = 0.5, 8.0
 
 class FailedOnServer(ModelFailed):
     def __init__(self, why: str) -> None:
-        kind = BUDGET if OUT_OF_BUDGET in why else "server"
-        super().__init__("", "", kind, why[why.find(OUT_OF_BUDGET) :] if kind == BUDGET else why)
+        before, out_of_budget, after = why.partition(OUT_OF_BUDGET)
+        if out_of_budget:  # the message begins with the seat and its model
+            seat = before.rpartition(" (")[0]
+            super().__init__(seat, "", BUDGET, out_of_budget + after)
+        else:
+            super().__init__("", "", "server", why)
 
     def __str__(self) -> str:
         return self.why
@@ -84,11 +90,6 @@ class ServerGraph:
             parent_config=None,
             tasks=(),
             interrupts=interrupts,
-        )
-
-    async def aupdate_state(self, _: object, values: Any, as_node: str) -> None:
-        await self._server.ask(
-            lambda client: client.threads.update_state(self._thread, values, as_node=as_node)
         )
 
     async def astream(
@@ -177,11 +178,10 @@ class ServerGraph:
                     is_caught_up = is_caught_up or len(state.get("turns", ())) >= seen
                     if is_caught_up:
                         yield _values_part(state, ())
-                    is_wanted = control and control.drain_requested
-                    if is_wanted and await self._has_finished_step(joined_at):
+                    if is_stopped(control) and await self._has_finished_step(joined_at):
                         await self._cancel(run_id)
         except asyncio.CancelledError:
-            if await self._is_ours():
+            if not is_detached(control) and await self._is_ours():
                 await self._cancel(run_id)
             raise
         await self._raise_failure(run_id, *failure)
@@ -238,6 +238,10 @@ class ServerGraph:
             return None
         return next((each["run_id"] for each in runs if each["status"] in _ACTIVE), None)
 
+    async def is_in_use(self) -> bool:
+        """Return whether a run is in progress, or somebody has spoken."""
+        return bool(await self._active_run() or (await self.aget_state()).values.get("turns"))
+
     async def delete(self) -> None:
         if running := await self._active_run():
             await self._cancel(running)
@@ -265,6 +269,14 @@ class ServerGraph:
         if kind == BadInput.__name__:
             raise BadInput(why)
         raise FailedOnServer(why)
+
+
+def is_detached(control: RunControl | None) -> bool:
+    return control is not None and control.drain_reason == DETACHED
+
+
+def is_stopped(control: RunControl | None) -> bool:
+    return control is not None and control.drain_requested and not is_detached(control)
 
 
 def read_state(values: Any) -> DebateState:
@@ -301,7 +313,7 @@ def _run_payload(given: DebateState | Command[Any] | None) -> dict[str, Any]:
     if given is None:  # an empty checkpoint means the newest one
         return {"checkpoint": {}}
     if isinstance(given, Command):
-        named = {"resume": given.resume, "update": given.update}
+        named = {"resume": given.resume, "update": given.update, "goto": given.goto}
         return {"command": _as_json({key: value for key, value in named.items() if value})}
     return {"input": _as_json(given)}
 

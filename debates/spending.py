@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -10,7 +11,7 @@ import sqlalchemy as sa
 
 from contend.debates.dialects import insert
 from contend.debates.tables import spending, write
-from contend.graph.errors import OUT_OF_BUDGET, BadInput, ModelFailed
+from contend.graph.errors import OUT_OF_BUDGET, BadInput, DatabaseUnavailable, ModelFailed
 
 if TYPE_CHECKING:  # slow to import, and only runs need it
     from contend.debates.events import Event
@@ -26,6 +27,10 @@ if TYPE_CHECKING:  # slow to import, and only runs need it
 Limits = dict[str, Any]
 
 NO_LIMITS: Limits = {"budget": None, "max_cost": None}
+# What the state said at the end of our last run; what it says more later, a server has spent.
+_IN_STATE = "in the state"
+# The beginning of the entries for what servers have spent.
+_ELSEWHERE = "server "
 
 
 class Spending:
@@ -33,36 +38,79 @@ class Spending:
         self._engine = engine
 
     def put(self, debate_id: str, entry: str, amount: "Amount") -> None:
+        with write(self._engine) as connection:
+            self._put(connection, debate_id, entry, amount)
+
+    def _put(self, connection: sa.Connection, debate_id: str, entry: str, amount: "Amount") -> None:
         values = {"tokens": round(amount.tokens), "cost": amount.cost}
         row = insert(self._engine.dialect.name, spending).values(
             debate_id=debate_id, entry=entry, **values
         )
         row = row.on_conflict_do_update(index_elements=list(spending.primary_key), set_=values)
-        with write(self._engine) as connection:
-            connection.execute(row)
+        connection.execute(row)
 
     def total(self, debate_id: str) -> "Amount":
+        return self._sum(debate_id, spending.c.entry != _IN_STATE)
+
+    def elsewhere(self, debate_id: str) -> "Amount":
+        """Return what servers have spent between our runs."""
+        return self._sum(debate_id, spending.c.entry.startswith(_ELSEWHERE))
+
+    def _sum(self, debate_id: str, condition: sa.ColumnElement[bool]) -> "Amount":
         from contend.models.budget import Amount
 
         sums = sa.func.sum(spending.c.tokens), sa.func.sum(spending.c.cost)
-        query = sa.select(*sums).where(spending.c.debate_id == debate_id)
+        query = sa.select(*sums).where(spending.c.debate_id == debate_id, condition)
         with self._engine.connect() as connection:
             tokens, cost = connection.execute(query).one()
         return Amount(tokens or 0, cost or 0.0)
+
+    def since_our_run(self, debate_id: str, in_state: "Amount") -> "Amount":
+        """Return what a server has spent since our last run; after a crash, that is not known."""
+        from contend.models.budget import NOTHING, Amount
+
+        with self._engine.connect() as connection:
+            known = connection.execute(_of_state(debate_id)).scalar() is not None
+        if not known:
+            return NOTHING
+        grown = in_state - self._sum(debate_id, spending.c.entry == _IN_STATE)
+        return Amount(max(grown.tokens, 0), max(grown.cost, 0))
+
+    def begin_our_run(self, debate_id: str, in_state: "Amount") -> None:
+        grown = self.since_our_run(debate_id, in_state)
+        mine = sa.and_(spending.c.debate_id == debate_id, spending.c.entry == _IN_STATE)
+        with write(self._engine) as connection:
+            if grown.tokens or grown.cost:
+                self._put(connection, debate_id, f"{_ELSEWHERE}{uuid4().hex[:24]}", grown)
+            connection.execute(spending.delete().where(mine))
+
+    def end_our_run(self, debate_id: str, in_state: "Amount") -> None:
+        self.put(debate_id, _IN_STATE, in_state)
+
+
+def _of_state(debate_id: str) -> sa.Select[Any]:
+    mine = sa.and_(spending.c.debate_id == debate_id, spending.c.entry == _IN_STATE)
+    return sa.select(spending.c.entry).where(mine)
 
 
 def spent_by(
     records: "Repository", debate_id: str, settings: "DebateSettings", state: "DebateState"
 ) -> "Amount":
     """Return a debate's total spending, including calls from before the budget was set."""
-    from contend.models.budget import Amount
     from contend.nodes.budget import used_by
 
     stored = records.spending.total(debate_id)
     recorded = _recorded(records.recordings.read(debate_id).values(), settings)
     # A LangGraph server stores and records no calls, but the turns in the state have usage.
-    known = [stored, recorded, used_by(state, settings)]
-    return Amount(max(each.tokens for each in known), max(each.cost for each in known))
+    in_state = used_by(state, settings)
+    paid = _larger(stored, recorded + records.spending.elsewhere(debate_id))
+    return _larger(paid + records.spending.since_our_run(debate_id, in_state), in_state)
+
+
+def _larger(one: "Amount", other: "Amount") -> "Amount":
+    from contend.models.budget import Amount
+
+    return Amount(max(one.tokens, other.tokens), max(one.cost, other.cost))
 
 
 async def open_ledger(
@@ -71,6 +119,7 @@ async def open_ledger(
     from contend.models.budget import WARN_AT, Ledger, cap_of
 
     cap = cap_of(settings)
+    await asyncio.to_thread(_begin_our_run, records, debate_id, settings, state)
     if cap is None:
         return Ledger()
     spent = await asyncio.to_thread(_count_earlier_calls, records, debate_id, settings, state)
@@ -79,6 +128,26 @@ async def open_ledger(
         await asyncio.to_thread(records.spending.put, debate_id, entry, amount)
 
     return Ledger(spent, save, warned=spent.share_of(cap) >= WARN_AT)
+
+
+def _begin_our_run(
+    records: "Repository", debate_id: str, settings: "DebateSettings", state: "DebateState"
+) -> None:
+    from contend.nodes.budget import used_by
+
+    records.spending.begin_our_run(debate_id, used_by(state, settings))
+
+
+async def close_ledger(
+    records: "Repository", debate: "StoredDebate", settings: "DebateSettings", state: "DebateState"
+) -> None:
+    """Note what the state says, so that what a server spends later is added to the ledger."""
+    from contend.nodes.budget import used_by
+
+    if debate.server is None:
+        given = debate.id, used_by(state, settings)
+        with suppress(DatabaseUnavailable):
+            await asyncio.to_thread(records.spending.end_our_run, *given)
 
 
 def _count_earlier_calls(
@@ -119,7 +188,8 @@ def why_not_asked(failed: ModelFailed, settings: "DebateSettings") -> str:
 
     cap = cap_of(settings)
     size = f" of {cap_words(cap)}" if cap else ""
-    return f"{OUT_OF_BUDGET}{size}, so {failed.seat} was not asked"
+    who = f", so {failed.seat} was not asked" if failed.seat else ""
+    return f"{OUT_OF_BUDGET}{size}{who}"
 
 
 def _recorded(calls: "Iterable[RecordedCall]", settings: "DebateSettings") -> "Amount":

@@ -2,12 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from contend.debates.adoption import adopt, write_origin_of_copy
+from contend.debates.checkpoint_threads import SEEN_CHECKPOINT
 from contend.debates.leased import leased
 from contend.debates.leases import LEASE, RECORD, RUN, Lease, LeaseColumns
 from contend.debates.record import StoredDebate, settings_in
@@ -39,8 +40,8 @@ class _Run:
     stack: AsyncExitStack
     is_copy: bool = False
     """Whether the thread had checkpoints before its first run, and may be a copy."""
-    recording_owner: str | None = None
-    """The lease owner of the process that keeps the record, if another process does."""
+    is_kept_elsewhere: bool = False
+    """Whether another process, which follows this run, keeps the record in our database."""
     lease: Lease | None = None
     last_seq: int = 0
     settings: dict[str, Any] = field(default_factory=dict)
@@ -71,7 +72,8 @@ class ThreadRunner:
                 run.is_copy = first is not None
             else:
                 await self._take(run, thread, RUN)
-                if not await self._is_kept_elsewhere(run, thread, config):
+                run.is_kept_elsewhere = await self._is_kept_elsewhere(found, config)
+                if not run.is_kept_elsewhere:
                     await self._acquire_for_run(run, found)
             self._runs[thread] = run
             failure: BaseException | None = None
@@ -88,19 +90,21 @@ class ThreadRunner:
     async def save_state(self, protocol: str, debate_id: str, state: DebateState) -> None:
         """Save the state; the first state with seats creates the debate record."""
         run = self._runs.get(debate_id)
-        if run and not run.recording_owner and state.get("settings") and state.get("retrieval"):
+        if run and not run.is_kept_elsewhere and state.get("settings") and state.get("retrieval"):
             await self._save(run, protocol, debate_id, state, Ending("running"))
 
     def recorded_settings(self, debate_id: str) -> DebateState:
         run = self._runs.get(debate_id)
         return run.recorded if run else {}
 
-    async def _is_kept_elsewhere(self, run: _Run, thread: str, config: Any) -> bool:
-        """Return whether the requester of this run keeps the record in our database."""
+    async def _is_kept_elsewhere(self, found: StoredDebate, config: Any) -> bool:
+        """Return whether the client of this run, or its successor, keeps the record here."""
         asker = config.get("metadata", {}).get(RECORDED_BY)
-        if asker and await asyncio.to_thread(self._records().is_held_by, thread, asker):
-            run.recording_owner = asker
-        return run.recording_owner is not None
+        if not asker:
+            return False
+        # If the client is gone, another one may have resumed the debate, which follows this run.
+        owner = None if found.server else asker
+        return await asyncio.to_thread(self._records().is_held_by, found.id, owner)
 
     async def _adopt(self, run: _Run, protocol: str, debate_id: str, state: DebateState) -> Lease:
         given = self._records(), protocol, debate_id, state, self._where
@@ -109,9 +113,7 @@ class ThreadRunner:
         return await self._acquire_for_run(run, debate)
 
     async def _acquire_for_run(self, run: _Run, debate: StoredDebate) -> Lease:
-        run.last_seq, run.settings = debate.last_seq, debate.settings
-        about = debate.as_settings().model_dump(mode="json")
-        run.recorded = {"protocol": debate.protocol, "settings": about}
+        _note_record(run, debate)
         run.lease = await self._take(run, debate.id, RECORD)
         return run.lease
 
@@ -130,21 +132,24 @@ class ThreadRunner:
         return await run.stack.enter_async_context(holding)
 
     async def _save(
-        self, run: _Run, protocol: str, debate_id: str, state: DebateState, ending: Ending
+        self,
+        run: _Run,
+        protocol: str,
+        debate_id: str,
+        state: DebateState,
+        ending: Ending,
+        seen: Mapping[str, str] | None = None,
     ) -> None:
         lease = run.lease or await self._adopt(run, protocol, debate_id, state)
-        settings = {**run.settings, **settings_in(state, protocol)}
+        settings = {**run.settings, **settings_in(state, protocol), **(seen or {})}
         changed = settings if settings != run.settings else None
         given = lease, ending.status, state, run.last_seq, ending.error
         await asyncio.to_thread(self._records().save, *given, settings=changed)
         run.settings = settings
 
     async def _end(self, run: _Run, graph: Any, thread: str, failure: BaseException | None) -> None:
-        if run.recording_owner:
-            if await asyncio.to_thread(self._records().is_held_by, thread, run.recording_owner):
-                return
-            run.recording_owner = None  # the requester is gone, so complete the record here
-            await self._acquire_for_run(run, await asyncio.to_thread(self._records().find, thread))
+        if run.is_kept_elsewhere and not await self._take_record_over(run, thread):
+            return
         snapshot = await graph.aget_state({"configurable": {"thread_id": thread}})
         state = snapshot.values
         if not state.get("settings"):
@@ -152,9 +157,28 @@ class ThreadRunner:
         if run.lease or (state.get("settings") and state.get("retrieval")):
             protocol = state.get("protocol", graph.name)
             ending = ending_of(state, protocol, failure, is_done=not snapshot.next)
-            await self._save(run, protocol, thread, state, ending)
+            # This ending is what is known of the newest checkpoint, not what an adoption guesses.
+            newest = {SEEN_CHECKPOINT: snapshot.config["configurable"].get("checkpoint_id", "")}
+            seen = newest if SEEN_CHECKPOINT in run.settings else None
+            await self._save(run, protocol, thread, state, ending, seen)
             if run.is_copy:
                 await write_origin_of_copy(self._records(), graph, thread)
+
+    async def _take_record_over(self, run: _Run, thread: str) -> bool:
+        """Keep the record from now on, unless a process that follows the run keeps it."""
+        try:
+            found = await asyncio.to_thread(self._records().find, thread)
+            run.lease = await self._enter(run, thread, RECORD)
+        except BadInput:  # a process keeps the record, or has deleted it
+            return False
+        _note_record(run, found)
+        return True
+
+
+def _note_record(run: _Run, debate: StoredDebate) -> None:
+    run.last_seq, run.settings = debate.last_seq, debate.settings
+    about = debate.as_settings().model_dump(mode="json")
+    run.recorded = {"protocol": debate.protocol, "settings": about}
 
 
 @contextmanager

@@ -14,9 +14,9 @@ from contend.debates.history import graph_of
 from contend.evals.grading import Grade, grade, grade_answer, grade_probability, question_text
 from contend.evals.items import Item
 from contend.evals.run_store import ArmDraft
-from contend.graph.checkpoints.saver import serializer
 from contend.graph.forecast_contract.result import DebateResult
 from contend.graph.protocols.base import strategy_for
+from contend.graph.serializer import serializer
 from contend.graph.settings import SETTINGS, DebateSettings
 from contend.graph.state import DebateState
 from contend.graph.values import NO_USAGE, Seat, Usage

@@ -2,10 +2,13 @@
 
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
+from copy import copy
+from dataclasses import replace
 from typing import Any, cast
 
 from langgraph.channels.base import BaseChannel
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.pregel._write import ChannelWrite, ChannelWriteTupleEntry
@@ -16,6 +19,7 @@ from contend.graph import runners
 from contend.graph.channels import CheckedDelta, CheckedList, CheckedValue, GraphState
 from contend.graph.contract import DebateOutput, QuestionInput
 from contend.graph.errors import BadInput
+from contend.graph.serializer import serializer
 from contend.graph.settings import DebateSettings
 from contend.graph.settings_form import DEFAULT_MODEL_KEY, settings_form
 from contend.graph.state import is_begun
@@ -87,12 +91,21 @@ def _without_input(options: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if name not in ("input", "config")}
 
 
+def _with_our_values(saver: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[Any]:
+    """Return a saver that also reads what our own saver has written."""
+    ours = saver.with_allowlist(storable_types())
+    if type(ours.serde) is JsonPlusSerializer:
+        ours = copy(ours)  # other graphs may use the server's saver
+        ours.serde = serializer()
+    return ours
+
+
 class CompiledDebate(CompiledStateGraph[Any, Any, Any, Any]):
     def copy(self, update: dict[str, Any] | None = None) -> "CompiledDebate":
         # Without our types in its allowlist, a server's saver would return plain data.
         saver = (update or {}).get("checkpointer")
         if isinstance(saver, BaseCheckpointSaver):
-            update = {**(update or {}), "checkpointer": saver.with_allowlist(storable_types())}
+            update = {**(update or {}), "checkpointer": _with_our_values(saver)}
         return super().copy(update)
 
     def get_output_jsonschema(self, config: Any = None) -> dict[str, Any]:  # noqa: ARG002 - inherited
@@ -118,7 +131,9 @@ class CompiledDebate(CompiledStateGraph[Any, Any, Any, Any]):
 
     async def _checked_input(self, given: Any, config: Any) -> Any:
         if isinstance(given, Command):
-            _checked_writes(given._update_as_tuples(), self.channels)
+            # As value objects, because langgraph takes a person's turn as JSON for a message.
+            update = _checked_writes(given._update_as_tuples(), self.channels)
+            given = replace(given, update=update or None)
         elif isinstance(given, dict):
             await self._refuse_second_question(config)
             given = await store_uploads(given)

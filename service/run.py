@@ -7,6 +7,7 @@ from contend.debates.events import Event
 from contend.debates.leases import LeaseLost
 from contend.debates.record import StoredDebate
 from contend.debates.remarks import join_remarks
+from contend.debates.server_graph import DETACHED, is_detached
 from contend.graph.errors import BadInput, DamagedDebate, DatabaseUnavailable
 from contend.graph.settings import DebateSettings
 from contend.graph.state import Remark
@@ -66,6 +67,18 @@ class Run:
             self.begun.set()
         for listener in self.listeners:
             listener.put_nowait(event)
+
+    @property
+    def is_detached(self) -> bool:
+        return is_detached(self.control)
+
+    def stop(self, reason: str) -> None:
+        """Stop after the current turn; leave a debate on a server to it, if nobody paused it."""
+        if self.debate.server and not self.control.drain_requested:
+            self.control.request_drain(DETACHED)
+            self.task.cancel()
+        else:
+            self.control.request_drain(reason)
 
     def pause(self) -> None:
         """Stop after the current turn; keep comments for when the debate is resumed."""

@@ -14,7 +14,7 @@ from contend.debates.prepare import DebateDraft, draft_debate, prepare_debate, w
 from contend.debates.record import StoredDebate
 from contend.debates.repository import DebateExists, Repository, TaskAccepted, UnfinishedTask
 from contend.debates.run import open_repository, run_debate
-from contend.debates.server_debates import begin_on_server
+from contend.debates.server_debates import begin_on_server, is_only_prepared
 from contend.debates.waiting import wait_for_event
 from contend.graph.errors import BadInput, DatabaseUnavailable
 from contend.graph.forecast_contract.request import DebateRequest
@@ -65,19 +65,21 @@ class Runs:
         self._stopping.set()
         if self._live:
             await self._live.close()
-        if self._running:
-            log_note(f"Finishing the current turn of {_debates(len(self._running))}.")
         for each in self._running.values():
-            each.control.request_drain(_STOPS)
+            each.stop(_STOPS)
+        if here := sum(not each.is_detached for each in self._running.values()):
+            log_note(f"Finishing the current turn of {_debates(here)}.")
         running = list(self._running.values())
         if self._resuming:  # not cancelled, because a check in progress would leak its connection
             await self._resuming
         running += [each for each in self._running.values() if each not in running]
         await _end({each.task for each in running})
-        left = sum(_is_unfinished(each) for each in running)
-        if left:
-            by = "the service resumes them" if self.options.resumes_debates else "resume them"
-            log_note(f"{_debates(left)} paused; {by} when it starts again.")
+        there = sum(each.is_detached and each.task.cancelled() for each in running)
+        left = sum(_is_unfinished(each) for each in running) - there
+        by = "the service resumes them" if self.options.resumes_debates else "resume them"
+        for count, what in ((left, "paused"), (there, "left to the server")):
+            if count:
+                log_note(f"{_debates(count)} {what}; {by} when it starts again.")
 
     async def close(self) -> None:
         await self.stop()
@@ -188,6 +190,8 @@ class Runs:
             found = await self.find(debate_id)
         except Refused:
             return None
+        if is_only_prepared(found):  # nothing runs it, so it is started anew or refused
+            return None
         if found.state.get("request") != request.model_dump(mode="json"):
             detail = "This Idempotency-Key was used for another request. Use a new one."
             raise Refused(422, "key_reused", detail, debate_id=debate_id)
@@ -284,8 +288,10 @@ class Runs:
         return ended
 
     async def _run_once(self, run: Run, remark: Remark | None) -> StoredDebate:
-        if self._stopping.is_set():
+        if self._stopping.is_set() and remark:  # store the remark, and stop again
             run.control.request_drain(_STOPS)
+        elif self._stopping.is_set():
+            run.stop(_STOPS)
         try:
             given = self.records, run.debate, run.observe, run.control, remark
             return await run_debate(*given, settings=run.settings)

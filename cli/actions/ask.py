@@ -32,7 +32,7 @@ from contend.debates.presets import Preset
 from contend.debates.record import StoredDebate
 from contend.debates.repository import Repository
 from contend.debates.run import run_debate
-from contend.debates.server_debates import begin_on_server
+from contend.debates.server_debates import begin_on_server, move_to_server
 from contend.debates.servers import ServerAddress
 from contend.debates.settings_sources import Given, configure
 from contend.debates.spending import spent_by, with_budget
@@ -158,9 +158,16 @@ def _draft(request: Request, output: Output) -> _Draft:
 
 
 def resume_debate(
-    reference: str, remark: Remark, changes: Mapping[str, Given], output: Output
+    reference: str,
+    remark: Remark,
+    changes: Mapping[str, Given],
+    output: Output,
+    server: str | None = None,
 ) -> int:
-    with database.existing(reference) as (records, debate):
+    with database.existing(reference) as (records, found):
+        debate = found
+        if server is not None:
+            debate = asyncio.run(move_to_server(records, found, ServerAddress(server)))
         settings: DebateSettings | None = None
         if debate.status != "done":
             if changes:

@@ -7,7 +7,7 @@ from contend.debates.prune import delete_debates
 from contend.graph.errors import BadInput
 
 
-def delete_chosen(reference: str, *, yes: bool) -> None:
+def delete_chosen(reference: str, *, yes: bool, here: bool = False) -> None:
     with database.existing(reference) as (records, debate):
         name = f"debate {debate.id[:8]} ({one_line(debate.question, 60)})"
         if debate.status == "running":
@@ -15,9 +15,12 @@ def delete_chosen(reference: str, *, yes: bool) -> None:
         if not yes and not _confirmed(name):
             print_message("Nothing was deleted.")
             return
-        pruned = delete_debates(records, [debate.id])
+        pruned = delete_debates(records, [debate.id], here=here)
         if pruned.problems:
-            raise BadInput(" ".join(pruned.problems))
+            why = " ".join(pruned.problems).removesuffix(".")
+            raise BadInput(f"{why}. To delete only its record here, add --here.")
+        for each in pruned.remaining:
+            print_message(each, "warning")
         print_message(f"Deleted {name}." if pruned.debates else "Nothing was deleted.")
 
 

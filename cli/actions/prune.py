@@ -41,7 +41,7 @@ def prune_debates(selection: Selection, *, dry_run: bool, yes: bool, as_json: bo
             elif yes or (ids and _confirmed(len(ids))):
                 records.journal.forget_old_chunks()
                 pruned = delete_debates(records, ids, compact=True) if ids else pruned
-    for problem in pruned.problems:
+    for problem in (*pruned.problems, *pruned.remaining):
         print_message(problem, style="warning")
     if as_json:
         about = {"debates": list(pruned.debates), "dry_run": dry_run}

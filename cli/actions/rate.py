@@ -22,7 +22,8 @@ _RATED_PROTOCOLS = ("adversarial", "forum", "refine")
 def rate_automatically(reference: str) -> int:
     with database.existing(reference) as (records, debate):
         _refuse_unratable(debate)
-        asyncio.run(_check_judge(debate))
+        if not debate.server:  # which has the judge's model and key
+            asyncio.run(_check_judge(debate))
         watch, control = (lambda _: None), RunControl()
         try:
             ended = asyncio.run(run_debate(records, debate, watch, control, rate_again=True))

@@ -207,6 +207,10 @@ def resume(  # noqa: PLR0913, PLR0917 - one parameter per option
     ] = False,
     budget: options.Budget = None,
     max_cost: options.MaxCost = None,
+    server: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="The new address of the server that runs the debate."),
+    ] = None,
     json: options.Json = False,
     events: _Events = False,
     quiet: _Quiet = False,
@@ -221,7 +225,7 @@ def resume(  # noqa: PLR0913, PLR0917 - one parameter per option
         from contend.graph.state import Remark
 
     remark, changes = Remark(say=say, finish=finish), options.given_budget(budget, max_cost)
-    return resume_debate(debate, remark, changes, Output(json, events, quiet, plain))
+    return resume_debate(debate, remark, changes, Output(json, events, quiet, plain), server)
 
 
 def _paths(option: str, given: list[str] | None) -> list[Path]:

@@ -8,6 +8,9 @@ from contend.cli.commands.options import DebateId
 def delete(
     debate: DebateId,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    here: Annotated[
+        bool, typer.Option("--here", help="Delete it here even if its server does not answer.")
+    ] = False,
 ) -> None:
     """Delete one debate: its turns, checkpoints, recorded model calls, rating and stored files.
 
@@ -15,4 +18,4 @@ def delete(
     """
     from contend.cli.actions.delete import delete_chosen  # slow to import
 
-    delete_chosen(debate, yes=yes)
+    delete_chosen(debate, yes=yes, here=here)

@@ -4,6 +4,8 @@ import hashlib
 import re
 import threading
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
@@ -33,29 +35,69 @@ class Debaters:
         self.may_speak.set()
         self.most = 0
         """How many calls may be finished while nobody may speak."""
+        self._most_of_each = 0
+        self.unrated: set[str] = set()
+        """The debates whose judge refuses to speak."""
+        self._debates: dict[int, str] = {}
+        """Whose call each request is."""
+        self._marks: dict[str, str] = {}
+        """Whose call each mark stands for."""
 
     def __call__(self, request: Request) -> Reply:
         reply = _SCRIPTS.get(request.model, _OTHERS)(request)
         said = reply if isinstance(reply, Reply) else Reply(reply)
+        name = self._debates[request.index] = self._name(request)
+        if name in self.unrated and "You are the judge" in request.system:
+            return Reply(status=401)
+        self._marks[mark(request)] = name
         # Where a record keeps it: before a decision, and after words that are one.
         words = [mark(request), said.text]
         text = " ".join(words if "```" in said.text else reversed(words))
-        return replace(said, text=text, until=self._may_finish)
+        return replace(said, text=text, until=lambda: self._may_finish(name))
 
-    def _may_finish(self) -> bool:
-        return self.may_speak.is_set() or len(self.finished()) < self.most
+    def _name(self, request: Request) -> str:
+        """Return what the question begins with, which a request to read a reply does not repeat."""
+        if found := re.search(r"Debate (\w+):", request.text):
+            return found[1]
+        return next((name for each, name in self._marks.items() if each in request.text), "")
 
-    def finished(self) -> list[Call]:
-        return [call for call in self._calls() if call.completed]
+    def _may_finish(self, name: str) -> bool:
+        if self.may_speak.is_set() or len(self.finished()) < self.most:
+            return True
+        return len(self.finished(name)) < self._most_of_each
+
+    def finished(self, name: str | None = None) -> list[Call]:
+        """Return the finished calls, of one debate or of all."""
+        done = [call for call in self._calls() if call.completed]
+        return [call for call in done if name in (None, self._debates[call.request.index])]
 
     def waiting(self) -> set[str]:
-        """The questions of the debates that have a call in flight."""
-        return {question_of(call.request) for call in self._calls() if call.ended is None}
+        """Return the debates that have a call in flight."""
+        return {
+            self._debates.get(call.request.index, "")
+            for call in self._calls()
+            if call.ended is None
+        }
+
+    @contextmanager
+    def held(self, most_of_each: int) -> Iterator[None]:
+        """Let every debate finish only so many calls, so that none ends before others begin."""
+        self.most, self._most_of_each = 0, most_of_each
+        self.may_speak.clear()
+        try:
+            yield
+        finally:
+            self._most_of_each = 0
+            self.may_speak.set()
 
     def wait_for_call(self) -> None:
         """Wait until a debate has a call in flight."""
         assert self.server
         self.server.wait_until(lambda: bool(self.waiting()), "a call in flight")
+
+    def marks_of(self, name: str) -> set[str]:
+        """Return the marks of a debate's calls."""
+        return {each for each, of in self._marks.items() if of == name}
 
     def times_made(self) -> Counter[str]:
         return Counter(mark(call.request) for call in self._calls())
@@ -71,13 +113,8 @@ class Debaters:
 
 def mark(request: Request) -> str:
     """What tells a call from all others, and is the same for a call that is made again."""
-    same = re.sub(r"[0-9a-f]{6,}", "", request.text)  # without its secret
+    same = re.sub(r"[0-9a-f]{6,}", "", f"{request.model} {request.text}")  # without its secret
     return f"({hashlib.sha256(same.encode()).hexdigest()[:16]})"
-
-
-def question_of(request: Request) -> str:
-    found = re.search(r"Debate (\w+):", request.text)
-    return found[1] if found else ""
 
 
 def command(protocol: str, name: str) -> list[str]:

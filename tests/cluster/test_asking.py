@@ -72,6 +72,45 @@ def wait_for_line(process: subprocess.Popen[str]) -> str:
     return next(line for line in process.stderr if "Finishing" in line)
 
 
+def test_a_rating_that_failed_is_made_later(
+    contend: Command, workers: Workers, debaters: Debaters
+) -> None:
+    name = f"unrated{len(debaters.times_made())}"
+    debaters.unrated.add(name)
+    asked = contend.spawn(*command("adversarial", name), "--server", workers.addresses[0], "--json")
+    assert asked.json["quality_score"] is None, asked.err
+    debaters.unrated.clear()
+    # The key of the judge's model is the server's.
+    contend.env.pop("OPENAI_API_KEY")
+    rated = contend.spawn("rate", asked.json["id"], "--auto")
+    assert rated.code == OK, rated.err
+    record = contend.spawn("show", asked.json["id"], "--json").json
+    assert (record["status"], record["quality_score"]) == ("done", 7.65)
+
+
+def test_a_fork_and_a_follow_up_run_where_their_parent_ran(
+    contend: Command, workers: Workers, debaters: Debaters
+) -> None:
+    name, server = f"forked{len(debaters.times_made())}", workers.addresses[0]
+    asked = contend.spawn(*command("adversarial", name), "--server", server, "--json").json["id"]
+    # The keys of the models are the server's.
+    contend.env.pop("OPENAI_API_KEY")
+    forks = [["fork", asked, "--at", "1"], ["ask", "And the cost?", "--continue", asked]]
+    for words in forks:
+        forked = contend.spawn(*words, "--json")
+        if "DATABASE_URL" not in contend.env:
+            assert forked.code == BAD_INPUT, forked.err
+            assert f"on its server, {server}" in forked.err
+        else:
+            assert forked.code == OK, forked.err
+            assert forked.json["status"] == "done"
+            (listed, *_) = contend.spawn("list", "--json").json
+            assert (listed["id"], listed["ran_on"]) == (
+                forked.json["id"],
+                f"LangGraph server {server}",
+            )
+
+
 def test_what_a_server_refuses_is_not_stored(contend: Command, workers: Workers) -> None:
     known = len(contend.spawn("list", "--json").json or [])
     ask = ["ask", "Why?", "-m", "anthropic:none", "--server", workers.addresses[0]]

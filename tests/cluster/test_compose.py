@@ -11,6 +11,7 @@ import typer
 import yaml
 
 from contend.cli.main import app
+from contend.service.runs import _SECONDS_TO_STOP
 
 ROOT = Path(__file__).parents[2]
 # Commands of the images that are not ours.
@@ -37,6 +38,11 @@ def test_the_page_and_two_workers_share_one_image(compose: dict[str, Any]) -> No
         assert each["environment"]["CONTEND_SERVICE_TOKEN"]  # the network needs it
     for name, each in services.items():
         assert {*each.get("depends_on", {})} <= {*services} - {name}
+
+
+def test_the_page_has_time_to_stop(compose: dict[str, Any]) -> None:
+    allowed = compose["services"]["page"]["stop_grace_period"]
+    assert int(allowed.removesuffix("s")) > _SECONDS_TO_STOP
 
 
 def test_a_worker_asks_for_the_token(compose: dict[str, Any]) -> None:

@@ -6,7 +6,7 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
 from contend.debates.history import graph_of, read_history
-from contend.graph.checkpoints.saver import serializer
+from contend.graph.serializer import serializer
 from tests.support.states import rounds
 
 

@@ -4,26 +4,30 @@ import asyncio
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 from uuid import uuid4
 
 import pytest
 import sqlalchemy as sa
+from pydantic import TypeAdapter
 
 from contend.debates import server_debates
 from contend.debates.adoption import adopt
 from contend.debates.history import node_steps
+from contend.debates.leases import LEASE, written
 from contend.debates.prepare import draft_debate
 from contend.debates.prune import delete_debates
 from contend.debates.record import StoredDebate
-from contend.debates.repository import Repository, TaskAccepted
+from contend.debates.repository import DebateExists, Repository, TaskAccepted
 from contend.debates.run import open_repository
-from contend.debates.server_debates import begin_on_server
+from contend.debates.server_debates import begin_on_server, move_to_server, take_opening
 from contend.debates.servers import ServerAddress, ServerConnection
 from contend.graph.errors import BadInput
+from contend.graph.record import Status
 from contend.graph.state import DebateState
-from tests.support.langgraph_server import LangGraphServer
+from tests.support.langgraph_server import LangGraphServer, Part
 from tests.support.scripted import scripted_settings
 
 ADDRESS = ServerAddress("http://a:1,http://b:1")
@@ -45,11 +49,11 @@ def server(
     """A server with a database of its own or with ours; gives the threads that it has."""
     threads: list[str] = []
 
-    async def prepared(_: Any, __: Any, ___: Any, debate_id: str) -> DebateState:
+    async def prepared(_: Any, __: Any, ___: Any, debate_id: str) -> tuple[DebateState, list[Any]]:
         threads.append(debate_id)
         if request.param == "shared":
             await asyncio.to_thread(adopt, records, "adversarial", debate_id, state(), "a worker")
-        return state()
+        return state(), []
 
     async def checked(*_: object) -> None:
         pass
@@ -143,10 +147,122 @@ def test_a_debate_is_kept_if_its_server_does_not_delete_it(
     assert {*records.ids()} == {refused.id, away.id}
 
 
+@pytest.mark.parametrize("status", ["done", "paused"])
+def test_a_debate_whose_server_is_gone_is_deleted_here(status: Status, records: Repository) -> None:
+    debate = begun_on("http://127.0.0.1:9", records)
+    lease = records.acquire(debate.id)
+    records.save(lease, status, state(), 0)
+    lease.release()
+    pruned = delete_debates(records, [debate.id], here=status == "paused")
+    assert pruned.debates == (debate.id,)
+    (said,) = pruned.remaining
+    assert said.startswith(f"Debate {debate.id[:8]} remains on its server: The server http://127")
+    assert records.ids() == []
+
+
+async def test_a_debate_is_moved_to_another_address_of_its_server(
+    records: Repository, running: LangGraphServer
+) -> None:
+    debate = begun_on("http://127.0.0.1:9", records)
+    moved = await move_to_server(records, debate, ServerAddress(running.url))
+    assert moved.server == records.find(debate.id).server == running.url
+    running.state = None
+    with pytest.raises(BadInput, match="does not have debate"):
+        await move_to_server(records, debate, ServerAddress(running.url))
+    own = debate.model_copy(update={"settings": {}})
+    with pytest.raises(BadInput, match="runs on this machine"):
+        await move_to_server(records, own, ServerAddress(running.url))
+
+
 async def test_steps_that_are_on_a_server_are_said_to_be_there(records: Repository) -> None:
     debate = begun_on("http://127.0.0.1:9", records)
     with pytest.raises(BadInput, match=r"on its server, http://127\.0\.0\.1:9"):
         await node_steps(records, debate)
+
+
+def prepares(server: LangGraphServer, *said: Part) -> None:
+    """Let the server run the first step, and stop there."""
+
+    def stream(_: str | None) -> Iterator[Part]:
+        server.end_runs("interrupted")
+        values = TypeAdapter(Any).dump_python({**state(), "turns": []}, mode="json")
+        server.state = {"values": values, "next": ["propose"]}
+        yield from said
+
+    server.runs, server.state = [], None
+    server.streams.append(stream)
+
+
+async def begin_there(records: Repository, server: LangGraphServer, debate_id: str) -> StoredDebate:
+    address, draft = ServerAddress(server.url), draft_debate("Why?", SETTINGS)
+    return await begin_on_server(records, address, draft, None, debate_id, TASK)
+
+
+async def test_what_a_server_said_while_it_prepared_a_debate_begins_its_events(
+    records: Repository, running: LangGraphServer
+) -> None:
+    opened = {"type": "debate_event", "event": "round_start", "round": 1, "content": ""}
+    prepares(running, Part("1", "custom", {**opened, "metadata": {}}))
+    debate = await begin_there(records, running, str(uuid4()))
+    assert await take_opening(records, debate, state()) == [{**opened, "metadata": {}}]
+    assert "opening" not in records.find(debate.id).settings
+
+
+async def test_a_start_whose_answer_was_lost_can_be_repeated(
+    records: Repository, running: LangGraphServer
+) -> None:
+    prepares(running)
+    running.lost_threads, debate_id = 1, str(uuid4())
+    with pytest.raises(BadInput, match="cannot be reached"):
+        await begin_there(records, running, debate_id)
+    assert running.threads == set()
+    assert (await begin_there(records, running, debate_id)).server == running.url
+
+
+async def test_a_thread_that_a_killed_client_left_is_replaced(
+    records: Repository, running: LangGraphServer
+) -> None:
+    prepares(running)
+    debate_id = str(uuid4())
+    running.threads.add(debate_id)
+    running.state = {"values": {"question": "What else?"}, "next": ["propose"]}
+    assert (await begin_there(records, running, debate_id)).question == "Why?"
+    assert running.threads == {debate_id}
+
+
+@pytest.mark.parametrize("used", ["run", "turns"])
+async def test_a_thread_that_is_in_use_is_left_alone(
+    used: str, records: Repository, running: LangGraphServer
+) -> None:
+    prepares(running)
+    debate_id = str(uuid4())
+    running.threads.add(debate_id)
+    turn = {"id": "t1", "round": 1, "seat": "proposer", "role": "proposer", "phase": "propose"}
+    now = datetime.now(UTC).isoformat()
+    turn |= {"model": "m", "text": "Words.", "started_at": now, "ended_at": now}
+    running.state = {"values": {"turns": [turn] if used == "turns" else []}}
+    running.runs = [{"run_id": "run0", "status": "running"}] if used == "run" else []
+    with pytest.raises(DebateExists):
+        await begin_there(records, running, debate_id)
+    assert running.threads == {debate_id}
+    assert running.state
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+async def test_a_record_that_no_client_took_over_is_replaced_after_a_while(
+    is_new: bool, records: Repository, running: LangGraphServer
+) -> None:
+    prepares(running)
+    debate_id = str(uuid4())
+    adopt(records, "adversarial", debate_id, {**state(), "question": "What else?"}, "a worker")
+    if is_new:  # another service may be about to take it over
+        with pytest.raises(DebateExists):
+            await begin_there(records, running, debate_id)
+        return
+    before = written(datetime.now(UTC) - 2 * LEASE)
+    records._set(debate_id, updated_at=before)
+    assert (await begin_there(records, running, debate_id)).question == "Why?"
+    assert records.debate_of(TASK) == debate_id
 
 
 class Killed(BaseException):

@@ -13,9 +13,10 @@ from contend.debates import servers
 from contend.debates.record import RAN_ON, SERVER, StoredDebate
 from contend.debates.repository import Repository
 from contend.debates.run import open_repository, run_debate
-from contend.debates.server_graph import ServerGraph
+from contend.debates.server_graph import FailedOnServer, ServerGraph
 from contend.debates.servers import ServerAddress, connected
-from contend.graph.errors import BadInput
+from contend.debates.spending import why_not_asked
+from contend.graph.errors import OUT_OF_BUDGET, BadInput
 from tests.support.langgraph_server import LangGraphServer, Part
 from tests.support.scripted import THREAD, scripted_settings
 
@@ -235,3 +236,36 @@ async def test_a_run_whose_start_we_did_not_hear_of_is_not_started_again(
 
 def said_in(parts: list[dict[str, Any]]) -> list[Any]:
     return [part["data"] for part in parts if part["type"] == "custom"]
+
+
+async def test_a_rating_is_a_run_of_the_server(
+    server: LangGraphServer, records: Repository
+) -> None:
+    """An edit names nobody who keeps the record, so a server with our database refused it."""
+    answer = values(final_answer="The answer.")
+    rating: dict[str, Any] = {"justification": "Clear.", "would_benefit_from_finetune": False}
+    rating |= {"correctness": 8, "completeness": 7, "clarity": 9, "depth": 6, "score": 7.65}
+    debate = running_on(server, records)
+    server.state, server.runs = {**state_of(answer, "c1"), "next": []}, []
+
+    def rates(_: str | None) -> Iterator[Part]:
+        server.end_runs("success")
+        rated = {**answer, "auto_score": {**rating, "judge_model": "openai:m"}}
+        server.state = {**state_of(rated, "c2"), "next": []}
+        yield from ()
+
+    server.streams.append(rates)
+    ended = await run_debate(records, debate, lambda _: None, RunControl(), rate_again=True)
+    assert [run["command"] for run in server.runs] == [{"goto": "score"}]
+    assert ended.status == "done"
+    assert ended.as_record().quality_score == 7.65
+
+
+@pytest.mark.parametrize(
+    ("failed", "who"),
+    [("Skeptic (openai:m): ", ", so Skeptic was not asked"), ("", "")],
+)
+def test_a_budget_that_a_server_found_too_small_names_the_seat(failed: str, who: str) -> None:
+    stopped = FailedOnServer(f"{failed}{OUT_OF_BUDGET}")
+    said = why_not_asked(stopped, scripted_settings(budget=10_000))
+    assert said == f"{OUT_OF_BUDGET} of 10,000 tokens{who}"

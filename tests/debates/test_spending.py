@@ -9,7 +9,14 @@ import pytest
 from contend.debates.repository import Repository
 from contend.debates.run import open_repository
 from contend.debates.settings_sources import Given
-from contend.debates.spending import Limits, limits_over_time, open_ledger, spent_by, with_budget
+from contend.debates.spending import (
+    Limits,
+    close_ledger,
+    limits_over_time,
+    open_ledger,
+    spent_by,
+    with_budget,
+)
 from contend.graph.errors import BadInput
 from contend.graph.settings import AdversarialSettings
 from contend.graph.state import DebateState
@@ -94,6 +101,31 @@ async def test_calls_that_a_langgraph_server_made_count(records: Repository) -> 
     assert again.save
     await again.save("next", Amount(500))
     assert spent_by(records, debate, SETTINGS, spoken(3_000)) == Amount(6_000)
+
+
+@pytest.mark.parametrize("settings", [SETTINGS, AdversarialSettings()])
+async def test_what_a_server_spent_between_two_of_our_runs_is_added(
+    settings: AdversarialSettings, records: Repository
+) -> None:
+    """Because our ledger has calls that are in no state, such as failed ones, and it has others."""
+    debate = records.find(begin(records))
+
+    async def spend(call: str, tokens: int) -> None:
+        usage = {"input_tokens": tokens, "output_tokens": 0, "cost_usd": 0.0}
+        records.recordings.add(debate.id, CallKey(call, "x"), recorded(usage))
+
+    await open_ledger(records, debate.id, settings, NEW)
+    await spend("r1.propose.a", 1_000)
+    await spend("lost", 2_000)
+    await close_ledger(records, debate, settings, spoken(1_000))
+    by_server = spoken(1_000, 1_500)
+    assert spent_by(records, debate.id, SETTINGS, by_server) == Amount(4_500)
+    await open_ledger(records, debate.id, settings, by_server)
+    await spend("r3.propose.a", 500)
+    await close_ledger(records, debate, settings, spoken(1_000, 1_500, 500))
+    found = spent_by(records, debate.id, SETTINGS, spoken(1_000, 1_500, 500))
+    assert found == Amount(5_000)
+    assert spent_by(records, debate.id, SETTINGS, spoken(1_000, 1_500, 500, 100)) == Amount(5_100)
 
 
 def test_a_new_budget_must_exceed_what_a_server_spent(records: Repository) -> None:

@@ -11,8 +11,10 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.types import Command
 
 from contend.debates import leases
+from contend.debates.adoption import adopt_new_threads
 from contend.debates.history import graph_of
-from contend.debates.leases import RUN, LeaseLost
+from contend.debates.leases import RUN, Lease, LeaseLost
+from contend.debates.record import SERVER as SERVER_SETTING
 from contend.debates.repository import Repository
 from contend.debates.run import open_repository
 from contend.debates.threads import ThreadRunner, ending_of
@@ -251,6 +253,83 @@ async def test_a_run_of_a_crashed_worker_is_taken_over(
     leases._held.discard(crashed.owner)
     async with ThreadRunner(lambda: records, SERVER).hold_lease(AnyGraph, kept):
         pass
+
+
+@pytest.fixture
+def client(records: Repository) -> Iterator[Lease]:
+    """The lease of a client whose debate this server runs, in a database that both use."""
+    settings = scripted_settings()
+    asked: DebateState = {"question": "Why?", "seats": settings.build_seats()}
+    about = {**settings.model_dump(mode="json"), SERVER_SETTING: "http://127.0.0.1:2024"}
+    records.start(THREAD, "adversarial", asked, about, demonstration=False)
+    lease = records.acquire(THREAD)
+    yield lease
+    lease.release()
+
+
+@pytest.mark.parametrize("has_successor", [True, False])
+async def test_a_client_that_goes_leaves_the_record_to_its_successor_or_else_to_the_run(
+    has_successor: bool, records: Repository, saver: Any, client: Lease
+) -> None:
+    cast, successors = full_cast(), list[Lease]()
+
+    async def replace_client(_: object) -> None:
+        if len(cast.sent) == 1:
+            client.release()
+            successors.extend([records.acquire(THREAD)] if has_successor else [])
+
+    cast.before = replace_client
+    graph, config = graph_of("adversarial", saver), config_of(THREAD)
+    config["metadata"] = {RECORDED_BY: client.owner}
+    with cast.on_stage():
+        await graph.ainvoke({"question": "Why?"}, config, context=scripted_settings())
+    assert "final_answer" in (await graph.aget_state(config)).values
+    assert records.find(THREAD).status == ("running" if has_successor else "done")
+    for each in successors:
+        assert each.renew()
+        each.release()
+
+
+async def test_another_worker_takes_over_a_run_whose_client_was_replaced(
+    records: Repository, client: Lease
+) -> None:
+    client.release()
+    successor = records.acquire(THREAD)
+    config = {**config_of(THREAD), "metadata": {RECORDED_BY: client.owner}}
+    async with ThreadRunner(lambda: records, SERVER).hold_lease(AnyGraph, config):
+        with pytest.raises(BadInput, match="is being run by another process"):
+            records.acquire(THREAD, RUN)
+    assert successor.renew()
+    successor.release()
+
+
+async def test_an_adopted_thread_keeps_the_ending_that_a_server_with_our_runner_records(
+    records: Repository, saver: Any
+) -> None:
+    set_runner(None)
+    about = {"graph_id": "adversarial", "langgraph_api_url": "http://elsewhere:8123"}
+    config: Any = {"configurable": {"thread_id": THREAD, **about}}
+    graph, context = graph_of("adversarial", saver), scripted_settings(pause="each_round")
+    with full_cast().on_stage():
+        await graph.ainvoke({"question": "Why?"}, config, context=context)
+    await adopt_new_threads(records)
+
+    def broken(_: object) -> str:
+        raise RuntimeError("the model is broken")
+
+    set_runner(ThreadRunner(lambda: records, SERVER))
+    go_on: Command[Any] = Command(resume="")
+    broken_cast = full_cast(proposer=broken, skeptic=broken, synthesizer=broken)
+    with broken_cast.on_stage(), pytest.raises(ModelFailed):
+        await graph.ainvoke(go_on, config, context=scripted_settings(max_retries=0))
+    assert records.find(THREAD).status == "failed"
+    await adopt_new_threads(records)
+    assert records.find(THREAD).status == "failed"
+    set_runner(None)
+    with full_cast().on_stage():
+        await graph.ainvoke(None, config, context=context)
+    await adopt_new_threads(records)
+    assert records.find(THREAD).status == "paused"
 
 
 async def test_two_runs_of_a_new_thread_end_without_hiding_each_other(

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from contend.graph.checkpoints.saver import CompactSerializer
+from contend.graph.serializer import CompactSerializer
 from tests.cli.support import Command
 from tests.support.model_server import Reply, Request
 

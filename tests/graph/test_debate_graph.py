@@ -4,9 +4,13 @@ from typing import Any
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.types import Command
 
+from contend.graph import adversarial
 from contend.graph.errors import BadInput
+from contend.graph.serializer import serializer
+from contend.nodes.judge_continue import human_turn
 from tests.support.scripted import BUILDERS, THREAD, full_cast, play, scripted_settings
 
 CONFIG: Any = {"configurable": {"thread_id": THREAD}}
@@ -38,9 +42,39 @@ async def test_a_wrong_shape_changes_nothing(update: dict[str, Any]) -> None:
     assert await saver.aget_tuple(CONFIG) == before
 
 
+async def test_a_remark_can_come_as_json() -> None:
+    """As a client of a server sends it; langgraph reads a dict with this role as a message."""
+    saver, cast = InMemorySaver(), full_cast()
+    await play(cast, saver=saver, pause="each_round")
+    graph = BUILDERS["adversarial"].compile(checkpointer=saver)
+    values: Any = (await graph.aget_state(CONFIG)).values
+    said = human_turn(values, "Mind the cost.")
+    update = {"turns": [said.model_dump(mode="json")]}
+    with cast.on_stage():
+        ended = await graph.ainvoke(Command(resume="", update=update), CONFIG)
+    assert said in ended["turns"]
+
+
 async def test_a_wrong_input_writes_nothing() -> None:
     saver = InMemorySaver()
     graph = BUILDERS["adversarial"].compile(checkpointer=saver)
     with pytest.raises(BadInput, match=r"seats\.0\.name"):
         await graph.ainvoke({"question": "Why?", "seats": [{"id": "x"}]}, CONFIG)
     assert await saver.aget_tuple(CONFIG) is None
+
+
+async def test_a_servers_saver_reads_what_our_own_has_written() -> None:
+    servers = InMemorySaver()
+    ours = InMemorySaver(serde=serializer())
+    ours.storage, ours.writes, ours.blobs = servers.storage, servers.writes, servers.blobs
+    there, here = (adversarial.graph.copy({"checkpointer": s}) for s in (servers, ours))
+    context = scripted_settings(pause="each_round", min_rounds=3)
+    go_on: Command[Any] = Command(resume="")
+    with full_cast(proposer="Keep the monolith. " * 60).on_stage():
+        await there.ainvoke({"question": "Why?"}, CONFIG, context=context)
+        await here.ainvoke(go_on, CONFIG, context=context)
+        paused = await there.aget_state(CONFIG)
+        assert paused.values["round"] == 2
+        assert await here.aget_state(CONFIG) == paused
+        await there.ainvoke(go_on, CONFIG, context=context)
+    assert type(servers.serde) is JsonPlusSerializer

@@ -1,9 +1,19 @@
 """What a service leaves when it stops, and what the next one resumes."""
 
+import asyncio
+import threading
+from collections.abc import Iterator
+
 import pytest
 from starlette.testclient import TestClient
 
+from contend.debates.record import RAN_ON, SERVER
+from contend.graph.forecast_contract.request import DebateRequest
+from contend.graph.state import DebateState
+from contend.service.options import ServiceOptions
 from contend.service.run import Run
+from contend.service.runs import Runs
+from tests.debates.test_server_graph import TASK, running_on, state_of, values
 from tests.service.test_debates import (
     api,
     events,
@@ -15,7 +25,10 @@ from tests.service.test_debates import (
 )
 from tests.service.test_routes import runs_of
 from tests.service.test_steering import Held, held
+from tests.support.forecasting import forecast_settings, request
+from tests.support.langgraph_server import LangGraphServer, Part
 from tests.support.model_server import ModelServer
+from tests.support.scripted import THREAD
 
 __all__ = ["held", "models"]
 
@@ -100,3 +113,54 @@ def test_a_remark_is_kept_when_the_service_stops(
     with serve() as client:
         events(client, debate)
     assert held.has_been_sent("Mind the cost.")
+
+
+async def test_a_service_that_stops_leaves_debates_on_a_server_to_it() -> None:
+    """Their steps may take longer than the service has, and it finds them again."""
+    following, gone = threading.Event(), threading.Event()
+    answer = values(final_answer="The answer.")
+
+    def in_a_call(_: str | None) -> Iterator[Part]:
+        yield Part("1", "values", values())
+        following.set()
+        gone.wait()
+
+    def ended(_: str | None) -> Iterator[Part]:
+        server.state = {**state_of(answer, "c2"), "next": []}
+        server.end_runs("success")
+        yield Part("2", "values", answer)
+
+    with LangGraphServer() as server:
+        server.state = state_of(values(), "c1")
+        server.streams += [in_a_call, ended]
+        runs = Runs(ServiceOptions(resumes_debates=False))
+        await runs.open()
+        runs.begin(running_on(server, runs.records))
+        await asyncio.to_thread(following.wait)
+        await runs.stop()
+        found = runs.records.find(THREAD)
+        assert (found.status, found.error) == ("interrupted", None)
+        assert runs.records.debate_of(TASK) == THREAD
+        gone.set()
+        again = Runs(ServiceOptions(resumes_debates=False))
+        await again.open()
+        await again.begin(found).task
+        assert again.records.find(THREAD).status == "done"
+        assert not server.is_cancelled
+        await asyncio.gather(runs.close(), again.close())
+
+
+async def test_a_debate_that_a_server_has_only_prepared_is_no_earlier_result() -> None:
+    runs = Runs(ServiceOptions(resumes_debates=False))
+    await runs.open()
+    settings, wanted = forecast_settings(), DebateRequest.model_validate(request())
+    asked: DebateState = {"question": "Why?", "seats": settings.build_seats()}
+    asked["request"] = wanted.model_dump(mode="json")
+    about = {**settings.model_dump(mode="json"), RAN_ON: "a worker"}
+    runs.records.start(THREAD, "forecast", asked, about, demonstration=False)
+    assert await runs.find_repeated(wanted, THREAD, wait=False) is None
+    runs.records.change_settings(THREAD, {**about, SERVER: "http://a:1"})
+    found = await runs.find_repeated(wanted, THREAD, wait=False)
+    assert found
+    assert found.id == THREAD
+    await runs.close()

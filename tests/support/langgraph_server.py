@@ -26,6 +26,7 @@ class LangGraphServer(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.state: dict[str, Any] | None = None
         self.runs: list[dict[str, Any]] = []
+        self.threads: set[str] = set()
         self.streams: deque[Stream] = deque()
         """What each listener gets; the last one remains for all later listeners."""
         self.refusals: dict[str, deque[int]] = {}
@@ -33,6 +34,8 @@ class LangGraphServer(ThreadingHTTPServer):
         self.status_of_new_runs = "running"
         self.lost_answers = 0
         """How many of the next created runs the client does not hear of."""
+        self.lost_threads = 0
+        """How many of the next created threads the client does not hear of."""
         self._answered: Counter[str] = Counter()
         self._has_answered = Condition()
         self.is_cancelled = False
@@ -94,18 +97,21 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(200, {})
         elif kind == "runs":
             self._create(given)
+        elif kind == "threads":
+            self._create_thread(given["thread_id"])
         else:
-            self._answer(200, {})
+            self._answer(200, [{}] if kind == "search" else {})
 
     def do_DELETE(self) -> None:
         kind = self._kind()
         if not self._is_refused(kind):
             self.server.state = None
+            self.server.threads.discard(self.path.rpartition("/")[2])
             self._answer(204, None)
 
     def _kind(self) -> str:
         last = self.path.partition("?")[0].rpartition("/")[2]
-        if last in ("stream", "runs", "state", "cancel"):
+        if last in ("stream", "runs", "state", "cancel", "threads", "search"):
             return last
         return "run" if "/runs/" in self.path else "thread"
 
@@ -124,12 +130,24 @@ class _Handler(BaseHTTPRequestHandler):
         name = f"run{len(self.server.runs) + 1}"
         status, config = self.server.status_of_new_runs, given.get("config", {})
         made = {"run_id": name, "status": status, "config": config}
+        made["command"] = given.get("command")
         self.server.runs.insert(0, made)
         if self.server.lost_answers:
             self.server.lost_answers -= 1
             self.close_connection = True
         else:
             self._answer(200, made)
+
+    def _create_thread(self, thread: str) -> None:
+        is_known = thread in self.server.threads
+        self.server.threads.add(thread)
+        if is_known:
+            self._answer(409, {"detail": "Thread already exists"})
+        elif self.server.lost_threads:
+            self.server.lost_threads -= 1
+            self.close_connection = True
+        else:
+            self._answer(200, {"thread_id": thread})
 
     def _stream(self) -> None:
         streams = self.server.streams

@@ -13,7 +13,8 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from contend.graph.checkpoints.location import database_path
 from contend.graph.checkpoints.outages import unsaved_folder
-from contend.graph.checkpoints.saver import CompactSerializer, checkpointer, serializer
+from contend.graph.checkpoints.saver import checkpointer
+from contend.graph.serializer import CompactSerializer, serializer
 from contend.graph.settings import data_home
 from tests.support.scripted import BUILDERS, THREAD, full_cast, play, scripted_settings
 
