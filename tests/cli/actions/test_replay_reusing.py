@@ -1,6 +1,5 @@
 """`contend replay --reuse-until`: on the recording up to a point, with models after it."""
 
-import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -9,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from contend import prompts
+from contend.debates.repository import Repository
 from tests.cli.support import Command, change_database, spoken
 from tests.support.model_server import ModelServer, Reply
 from tests.support.protocols import PROTOCOLS, ask_in, script_of
@@ -48,9 +48,8 @@ def test_reused_calls_are_not_paid_again(contend: Command, models: ModelServer) 
     again = contend("resume", paused["id"], "--json").json
     assert (again["stop_reason"], len(models.calls)) == (ended["stop_reason"], paid + 2)
     assert again["usage"]["input_tokens"] == 2 * 4_000
-    with closing(sqlite3.connect(contend.home / "contend.db")) as database:
-        query = "SELECT sum(tokens) FROM debate_spending WHERE debate_id = ?"
-        assert database.execute(query, [again["id"]]).fetchone() == (2 * 4_500,)
+    with closing(Repository(contend.home / "contend.db")) as records:
+        assert records.spending.total(again["id"]).tokens == 2 * 4_500
 
 
 def test_the_point_may_be_a_phase(contend: Command, models: ModelServer) -> None:
