@@ -114,6 +114,12 @@ def test_whoever_answers_sees_the_users_comments(name: str) -> None:
         assert "remarks" in prompts.placeholders(prompts.load(name))
 
 
+@pytest.mark.parametrize("name", [name for name in NAMES if "{templates}" in prompts.load(name)])
+def test_templates_follow_the_question_that_they_are_for(name: str) -> None:
+    before = prompts.load(name).partition("{templates}")[0]
+    assert prompts.placeholders(before) & {"question", "situation"}
+
+
 def test_small_models_are_referred_to_nothing_that_is_missing() -> None:
     again = prompts.placeholders(prompts.load("refine/small/debater.again"))
     # Feedback names answers by their letters; and there may be none.
