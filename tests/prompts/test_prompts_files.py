@@ -107,6 +107,16 @@ def test_every_placeholder_is_one_the_renderer_knows(name: str) -> None:
 ANSWERS = ("first", "again", "opening", "argument", "rebuttal", "closing")
 
 
+@pytest.mark.parametrize(
+    "name", ["adversarial/judge.score", "shared/judge.score", "shared/small/judge.score"]
+)
+def test_whoever_rates_the_answer_sees_the_users_comments(name: str) -> None:
+    before, remarks, after = prompts.load(name).partition("{remarks}")
+    assert remarks
+    assert "{question}" in before
+    assert "{final_answer}" in after
+
+
 @pytest.mark.parametrize("name", [name for name in NAMES if name.rpartition(".")[2] in ANSWERS])
 def test_whoever_answers_sees_the_users_comments(name: str) -> None:
     is_task = name.startswith("forum/") and "debater" not in name
