@@ -42,7 +42,8 @@ def _as_number(mark: object) -> object:
     return float(found[1]) if found else mark
 
 
-_Mark = Annotated[float, BeforeValidator(_as_number), Field(ge=0, le=10, strict=True)]
+# In any other order, the schema that a model gets has no bounds.
+_Mark = Annotated[float, Field(ge=0, le=10, strict=True), BeforeValidator(_as_number)]
 
 
 class RulingBlock(BaseModel):

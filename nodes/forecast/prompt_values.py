@@ -215,7 +215,12 @@ class _ForecastValues:
         return "\n".join([*lines, *([self.data("criteria", "\n".join(own))] if own else [])])
 
     def _sample_point(self) -> str:
-        return f"{prefixes_of(self.state)[self._settings.role_names[0]]}1"
+        """Return the id of a point that may be cited: another role's, of the last round."""
+        number = self.state["round"]
+        shown = [each for each in self._others() if each.reading.point and each.turn.round < number]
+        newest = max((said.turn.round for said in shown), default=0)
+        first = f"{prefixes_of(self.state)[self._settings.role_names[0]]}1"
+        return next((said.point_id for said in shown if said.turn.round == newest), first)
 
     def _citing_rule(self) -> str:
         if self.state["round"] == 1:

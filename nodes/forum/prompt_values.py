@@ -48,7 +48,7 @@ def missing_support(state: DebateState, settings: DebateSettings, seat_id: str) 
     claim, conceded_to = _last_concession(state, seat_id)
     whom = label_of(state, settings, conceded_to)
     missing = (
-        f"the words you quoted there do not stand in what {whom} said"
+        f"the words you quoted do not appear in what {whom} said"
         if claim.quote
         else "you quoted no words of the argument that convinced you"
     )

@@ -6,6 +6,7 @@ from contend.graph.readings import Breach, ClaimCheck, FactCheck
 from contend.graph.settings import ModeratedSettings
 from contend.graph.state import Step, Turn, seat_with_id
 from contend.graph.values import Seat
+from contend.models.seats import is_small
 from contend.nodes.moderated.schedule import (
     planned_rounds,
     possible_change,
@@ -59,7 +60,7 @@ class ModeratedPrompt(PromptCall):
 
 def moderated_values(settings: ModeratedSettings, prompt: ModeratedPrompt) -> PromptValues:
     return {
-        **_format_values(settings),
+        **_format_values(settings, prompt),
         **_turn_values(settings, prompt),
         **_checker_values(prompt),
         "position": lambda: prompt.fence("position", prompt.seat.position),
@@ -72,18 +73,22 @@ def moderated_values(settings: ModeratedSettings, prompt: ModeratedPrompt) -> Pr
         "max_rounds": lambda: str(planned_rounds(settings, prompt.everything)),
         "exchanges": lambda: _exchanges(prompt),
         "fact_checks": lambda: _fact_checks(prompt),
+        "wrong_claims": lambda: (
+            ", and which claims were found to be wrong" if _claims_checked(prompt) else ""
+        ),
         "verdict": lambda: _verdict(prompt),
         "form": lambda: _form(settings, prompt),
     }
 
 
-def _format_values(settings: ModeratedSettings) -> PromptValues:
+def _format_values(settings: ModeratedSettings, prompt: ModeratedPrompt) -> PromptValues:
     chosen = settings.debate_format
     return {
         "tone": lambda: render(f"moderated/tone.{chosen}", {}),
         "rules": lambda: render(f"moderated/rules.{chosen}", {}),
         "stress": lambda: render(
-            f"moderated/stress.{chosen}", {"report": lambda: _if_scored(settings, _REPORT)}
+            f"moderated/stress.{chosen}",
+            {"report": lambda: _REPORT if _shows_scores(prompt) else ""},
         ),
         "ruled_against": lambda: ", ".join(_RULED_AGAINST[x] for x in settings.format.breaches),
         "closing_rule": lambda: _if_closing_is_limited(settings, "No new arguments."),
@@ -93,6 +98,10 @@ def _format_values(settings: ModeratedSettings) -> PromptValues:
         "argument_tokens": lambda: str(settings.argument_max_tokens),
         "closing_tokens": lambda: str(settings.closing_statement_max_tokens),
     }
+
+
+def _shows_scores(prompt: ModeratedPrompt) -> bool:
+    return prompt.state.get("verdict") is not None and not is_small([prompt.seat])
 
 
 def _if_scored(settings: ModeratedSettings, sentence: str) -> str:
@@ -274,7 +283,7 @@ def _limit_rule(settings: ModeratedSettings, step: Step) -> str:
     rule = f"At most {limit} tokens, about {words} words"
     seconds = settings.statement_max_seconds
     cut = (
-        f" It is cut off after {seconds:g} seconds, so put what matters most first."
+        f" Your turn is cut off after {seconds:g} seconds, so put what matters most first."
         if seconds
         else ""
     )
@@ -305,8 +314,12 @@ def checks_of(turns: Iterable[Turn]) -> list[FactCheck]:
     return [turn.assessment for turn in turns if isinstance(turn.assessment, FactCheck)]
 
 
+def _claims_checked(prompt: ModeratedPrompt) -> list[ClaimCheck]:
+    return [claim for check in checks_of(prompt.everything) for claim in check.claims]
+
+
 def _fact_checks(prompt: ModeratedPrompt) -> str:
-    found = [claim for check in checks_of(prompt.everything) for claim in check.claims]
+    found = _claims_checked(prompt)
     if not found:
         return ""
     listed = prompt.fence("checks", _claim_lines(found))

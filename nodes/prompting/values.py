@@ -30,6 +30,7 @@ _HISTORY = re.compile(r"[^{]*(\{question\}[^{]*)?\{history\}")
 _TEMPLATE_RULE = (
     "Use the reasoning template above that fits best as your scaffold; if none fits, use none."
 )
+_TYPICAL_ERRORS = ", look for the typical errors that the reasoning templates above name"
 _EXCERPT_RULE = (
     "Of an excerpt, judge only what you see: do not call missing what the rest may contain."
 )
@@ -207,6 +208,7 @@ class PromptContent:
         return {
             "templates": lambda: _templates(self.templates, self.fence),
             "template_rule": lambda: _TEMPLATE_RULE if self.templates else "",
+            "typical_errors": lambda: _TYPICAL_ERRORS if self.templates else "",
             # A short hint for the smallest models: the kind of question the template is for.
             "template_hint": lambda: (
                 f"Kind of question: {self.templates[0].title}." if self.templates else ""

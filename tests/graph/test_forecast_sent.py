@@ -53,7 +53,10 @@ class TestWhatIsSent:
             assert shown in rebuttal.user
             assert '"rebuts": ["<role>"], "refers_to": ["<point id>"]' in rebuttal.user
             closing = self.sent(played, role, 3)
-            assert "citing ids such as [O1]" in closing.user
+            (example,) = re.findall(r"citing ids such as \[(\w+)\]", closing.user)
+            assert f"\n{example} " in closing.user
+            assert f"\n{example} you" not in closing.user
+            assert example.endswith("2")  # points of the same round cannot be cited
             # The judge comes last and has most to read: its oldest points may not fit.
             rounds = (2, 3) if role == "judge" else (1, 2)
             for number in rounds:

@@ -368,6 +368,20 @@ class TestFormats:
         others = [sign for other, signs in SIGNS.items() if other != name for sign in signs]
         assert not [sign for sign in others if any(sign in sent.text for sent in cast.sent)]
 
+    @pytest.mark.parametrize("name", ["formal", "competitive", "casual"])
+    @pytest.mark.parametrize("moderator", ["moderator", "small"])
+    async def test_the_summary_is_asked_for_nothing_that_it_does_not_see(
+        self, name: str, moderator: str
+    ) -> None:
+        cast = floor_cast()
+        cast.lines["small"] = "Both were heard."
+        spec = f"scripted:{moderator}"
+        await debate(cast, round_count=0, debate_format=name, moderator_model=spec)
+        final = cast.sent_to(moderator)[-1].user
+        assert ("## The judge's scores" in final) == (moderator != "small")
+        assert ("Report the scores" in final) == (moderator != "small" and name != "casual")
+        assert "claims were found to be wrong" not in final
+
     @pytest.mark.parametrize(
         ("name", "winner", "calls"),
         [

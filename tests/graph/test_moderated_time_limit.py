@@ -57,7 +57,7 @@ async def test_later_speakers_see_what_was_said_in_time() -> None:
     (bens,) = (s for s in played.cast.sent_to("ben") if asked_for(s) == "opening")
     assert "takes its time." in bens.user
     assert "never heard" not in bens.user
-    assert "It is cut off after 9 seconds, so put what matters most first." in bens.user
+    assert "Your turn is cut off after 9 seconds, so put what matters most first." in bens.user
 
 
 @pytest.mark.parametrize("seconds", [None, 60])

@@ -107,11 +107,27 @@ def test_every_placeholder_is_one_the_renderer_knows(name: str) -> None:
 ANSWERS = ("first", "again", "opening", "argument", "rebuttal", "closing")
 
 
+@pytest.mark.parametrize(
+    "name", ["adversarial/judge.score", "shared/judge.score", "shared/small/judge.score"]
+)
+def test_whoever_rates_the_answer_sees_the_users_comments(name: str) -> None:
+    before, remarks, after = prompts.load(name).partition("{remarks}")
+    assert remarks
+    assert "{question}" in before
+    assert "{final_answer}" in after
+
+
 @pytest.mark.parametrize("name", [name for name in NAMES if name.rpartition(".")[2] in ANSWERS])
 def test_whoever_answers_sees_the_users_comments(name: str) -> None:
     is_task = name.startswith("forum/") and "debater" not in name
     if not is_task and "/control." not in name:
         assert "remarks" in prompts.placeholders(prompts.load(name))
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if "{templates}" in prompts.load(name)])
+def test_templates_follow_the_question_that_they_are_for(name: str) -> None:
+    before = prompts.load(name).partition("{templates}")[0]
+    assert prompts.placeholders(before) & {"question", "situation"}
 
 
 def test_small_models_are_referred_to_nothing_that_is_missing() -> None:

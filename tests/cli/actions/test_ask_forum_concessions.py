@@ -191,7 +191,7 @@ class TestDoubts:
     UNFOUNDED = (
         ("no argument", concedes("Ben", argument="", quote="Ben argues in round 2."), "named no"),
         ("no quote", concedes("Ben", quote=""), "quoted no words"),
-        ("a quote of nobody", concedes("Ben", quote=NEVER_SAID), "do not stand"),
+        ("a quote of nobody", concedes("Ben", quote=NEVER_SAID), "do not appear"),
     )
 
     @pytest.fixture(params=UNFOUNDED, ids=[case[0] for case in UNFOUNDED])

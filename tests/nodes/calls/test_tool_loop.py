@@ -91,7 +91,7 @@ async def test_a_use_is_answered_and_kept() -> None:
 async def test_only_the_seat_that_has_tools_is_offered_and_told_of_them() -> None:
     played = await debate(asking(SUM), max_tool_calls=3)
     told = played.cast.sent_to("ann")[0].system
-    assert "used 3 times at the most: calculate" in told
+    assert "at most 3 times: calculate" in told
     for sent in (*played.cast.sent_to("ben"), *played.cast.sent_to("judge")):
         assert (sent.tools, "tools" in sent.system) == ((), False)
 
