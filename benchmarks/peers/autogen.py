@@ -31,12 +31,12 @@ class Turn:
     said: list[str]
 
 
-class Speaker(RoutedAgent):
+class Speaker(RoutedAgent):  # type: ignore[misc]
     def __init__(self, client: OpenAIChatCompletionClient) -> None:
         super().__init__("A speaker in a debate.")
         self._client = client
 
-    @handles
+    @handles  # type: ignore[untyped-decorator]
     async def speak(self, message: Turn, ctx: MessageContext) -> str:
         asked = "\n\n".join([QUESTION, *message.said])
         given = [SystemMessage(content=message.instructions)]

@@ -3,14 +3,13 @@
 `python -m benchmarks peers`; it is not part of `make bench`, because it installs the frameworks.
 """
 
-import shutil
 import sys
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 
 from benchmarks.harness import ModelProcess, ObservedCall, Result
 from benchmarks.peers.process import NotMeasured, SystemProcess, prepare_python
@@ -18,7 +17,7 @@ from benchmarks.peers.process import NotMeasured, SystemProcess, prepare_python
 SECONDS = 0.25  # of a call
 AT_ONCE = 20
 _TOKENS = ("--tokens", "200")
-_RUNS, _CROWDS = 5, 2
+_RUNS, _CROWDS = 5, 3
 
 
 @dataclass(frozen=True)
@@ -32,6 +31,10 @@ class System:
 
 
 _AUTOGEN = ("autogen-agentchat==0.7.5", "autogen-ext[openai]==0.7.5")
+# llm-consortium imports scikit-learn, but does not require it.
+_CONSORTIUM = ("llm-consortium==0.8.0", "llm==0.36", "scikit-learn==1.9.1")
+# MALLM requires a NumPy that newer versions of pyarrow refuse.
+_MALLM = ("mallm==1.0.5", "pyarrow==19.0.1")
 BASELINE = System("openai client", "openai_client")
 SYSTEMS = (
     BASELINE,
@@ -42,12 +45,8 @@ SYSTEMS = (
     System("AutoGen core", "autogen", _AUTOGEN),
     System("AutoGen round robin", "autogen --in-turn", _AUTOGEN),
     System("CrewAI", "crewai", ("crewai==1.15.30",)),
-    # 0.8.0 imports scikit-learn, but does not require it.
-    System(
-        "llm-consortium", "llm_consortium", ("llm-consortium==0.8.0", "llm==0.36", "scikit-learn")
-    ),
-    # 1.0.5 requires a NumPy that newer versions of pyarrow refuse.
-    System("MALLM", "mallm", ("mallm==1.0.5", "pyarrow<20")),
+    System("llm-consortium", "llm_consortium", _CONSORTIUM),
+    System("MALLM", "mallm", _MALLM),
 )
 
 
@@ -83,33 +82,40 @@ def measure(systems: Sequence[System]) -> tuple[dict[str, Measured], dict[str, s
     for system in systems:
         with _skipping(system, skipped):
             pythons[system.name] = prepare_python(system.command.split()[0], system.packages)
-    for work, options in (
-        (_measure_cpu, _TOKENS),
-        (_measure_seconds, (*_TOKENS, "--delay", str(SECONDS))),
-    ):
-        with ExitStack() as stack:
-            server = ModelProcess(*options)
-            stack.callback(server.stop)
-            running: dict[str, SystemProcess] = {}
-            for system in systems:
-                if system.name in skipped:
-                    continue
+    with _running(systems, pythons, skipped) as (server, processes):
+        for _ in range(_RUNS):
+            for system in _left(systems, skipped):
                 with _skipping(system, skipped):
-                    home = Path(tempfile.mkdtemp(prefix="contend-peer-"))
-                    stack.callback(shutil.rmtree, home, ignore_errors=True)
-                    process = SystemProcess(
-                        pythons[system.name], system.command, home, server.environment()
-                    )
-                    stack.callback(process.stop)
-                    found[system.name].versions = process.versions
-                    running[system.name] = process
-            for count in (*[1] * _RUNS, *[AT_ONCE] * _CROWDS):
-                for system in systems:
-                    if system.name in skipped:
-                        continue
-                    with _skipping(system, skipped):
-                        work(found[system.name], running[system.name], server, count)
-    return {name: each for name, each in found.items() if name not in skipped}, skipped
+                    _measure_cpu(found[system.name], processes[system.name], server)
+    with _running(systems, pythons, skipped, "--delay", str(SECONDS)) as (server, processes):
+        for count in (*[1] * _RUNS, *[AT_ONCE] * _CROWDS):
+            for system in _left(systems, skipped):
+                with _skipping(system, skipped):
+                    _measure_seconds(found[system.name], processes[system.name], server, count)
+    return {system.name: found[system.name] for system in _left(systems, skipped)}, skipped
+
+
+def _left(systems: Sequence[System], skipped: Mapping[str, str]) -> list[System]:
+    return [system for system in systems if system.name not in skipped]
+
+
+@contextmanager
+def _running(
+    systems: Sequence[System], pythons: Mapping[str, Path], skipped: dict[str, str], *options: str
+) -> Iterator[tuple[ModelProcess, dict[str, SystemProcess]]]:
+    """Start a model server and every system, which then wait, because they run in turn."""
+    processes: dict[str, SystemProcess] = {}
+    with ExitStack() as stack:
+        server = ModelProcess(*_TOKENS, *options)
+        stack.callback(server.stop)
+        for system in _left(systems, skipped):
+            home = Path(stack.enter_context(TemporaryDirectory(prefix="contend-peer-")))
+            python, given = pythons[system.name], server.environment()
+            with _skipping(system, skipped):
+                process = SystemProcess(python, system.command, home, given)
+                stack.callback(process.stop)
+                processes[system.name] = process
+        yield server, processes
 
 
 @contextmanager
@@ -121,14 +127,10 @@ def _skipping(system: System, skipped: dict[str, str]) -> Iterator[None]:
         skipped[system.name] = str(reason)
 
 
-def _measure_cpu(
-    measured: Measured, process: SystemProcess, server: ModelProcess, count: int
-) -> None:
-    if count > 1:
-        return
+def _measure_cpu(measured: Measured, process: SystemProcess, server: ModelProcess) -> None:
     server.take_calls()
-    took = process.run(count)
-    measured.calls = len(server.take_calls())
+    took = process.run(1)
+    measured.versions, measured.calls = process.versions, len(server.take_calls())
     measured.cpu_per_call.append(took["cpu"] / measured.calls)
 
 
@@ -138,10 +140,8 @@ def _measure_seconds(
     server.take_calls()
     took = process.run(count)["seconds"]
     calls = server.take_calls()
-    if len(calls) != count * measured.calls:
-        raise NotMeasured(
-            f"{count} debates made {len(calls)} calls instead of {count * measured.calls}"
-        )
+    if len(calls) != (expected := count * measured.calls):
+        raise NotMeasured(f"{count} debates made {len(calls)} calls instead of {expected}")
     if count > 1:
         measured.crowd.append(took)
         return
@@ -161,24 +161,28 @@ def longest_chain(calls: Sequence[ObservedCall]) -> list[ObservedCall]:
     return max(best, key=lambda each: each[0])[1]
 
 
-def table(found: dict[str, Measured]) -> list[str]:
+def table(found: Mapping[str, Measured]) -> list[str]:
     bare = found[BASELINE.name]
+    at_once = f"{AT_ONCE} debates at once"
     return [
         "| | calls, in a row | CPU per call | one debate | over its calls in a row "
-        f"| {AT_ONCE} debates at once | versions |",
-        "|---|---|---|---|---|---|---|",
+        f"| {at_once} | the same per call | versions |",
+        "|---|---|---|---|---|---|---|---|",
         *(_row(name, each, bare) for name, each in found.items()),
     ]
 
 
 def _row(name: str, measured: Measured, bare: Measured) -> str:
+    cpu, bare_cpu = median(measured.cpu_per_call), median(bare.cpu_per_call)
+    crowd, bare_crowd = median(measured.crowd), median(bare.crowd)
     cells = (
         name,
         f"{measured.calls}, {measured.in_a_row}",
-        f"{median(measured.cpu_per_call) / median(bare.cpu_per_call):.2f}",
+        f"{cpu / bare_cpu:.2f} ({1000 * cpu:.1f} ms)",
         f"{median(measured.seconds):.2f} s",
         f"{median(measured.over_calls):.2f}",
-        f"{median(measured.crowd) / median(bare.crowd):.2f} ({median(measured.crowd):.1f} s)",
+        f"{crowd / bare_crowd:.2f} ({crowd:.1f} s)",
+        f"{crowd / measured.calls / (bare_crowd / bare.calls):.2f}",
         ", ".join(f"{package} {version}" for package, version in measured.versions.items()),
     )
     return f"| {' | '.join(cells)} |"

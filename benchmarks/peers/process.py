@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from benchmarks.harness import REPOSITORY
 
@@ -64,6 +65,7 @@ class SystemProcess:
     """A process that has run one debate and runs more on request."""
 
     def __init__(self, python: Path, command: str, home: Path, environment: dict[str, str]) -> None:
+        self.versions: dict[str, str]
         self._log = home / "log"
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
@@ -76,7 +78,7 @@ class SystemProcess:
                 text=True,
             )
         try:
-            self.versions: dict[str, str] = self._answer()
+            self.versions = self._answer()
         except NotMeasured:
             self.stop()
             raise
@@ -100,15 +102,14 @@ class SystemProcess:
                 pipe.close()
         self._process.wait()
 
-    def _answer(self) -> dict[str, float] | dict[str, str]:
+    def _answer(self) -> Any:
         timer = threading.Timer(_SECONDS_TO_RUN, self._process.kill)
         timer.start()
         line = self._process.stdout.readline() if self._process.stdout else ""
         timer.cancel()
         if not line:
             raise NotMeasured(self._reason())
-        answer: dict[str, float] = json.loads(line)
-        return answer
+        return json.loads(line)
 
     def _reason(self) -> str:
         return f"it ended: {_last_line(self._log.read_text('utf-8', errors='replace'))}"
