@@ -84,8 +84,10 @@ def test_the_table_has_ratios_to_the_bare_client() -> None:
 
 @pytest.mark.parametrize(
     ("host", "is_here"),
-    [("127.0.0.1", True), ("::1", True), ("localhost", True), (None, True)]
-    + [("192.0.2.1", False), ("example.org", False)],
+    [
+        *[("127.0.0.1", True), ("::1", True), ("localhost", True), (None, True)],
+        *[("192.0.2.1", False), ("example.org", False)],
+    ],
 )
 def test_other_hosts_are_told_apart(host: str | None, is_here: bool) -> None:
     assert is_loopback(host) is is_here
