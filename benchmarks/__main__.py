@@ -23,6 +23,7 @@ from benchmarks import (
     viewers,
 )
 from benchmarks.harness import REPOSITORY, Result
+from benchmarks.peers import compare
 
 ALL: dict[str, Callable[[], list[Result]]] = {
     "paths": paths.results,
@@ -41,8 +42,11 @@ ALL: dict[str, Callable[[], list[Result]]] = {
     "viewers": viewers.results,
     "long_page": long_page.results,
 }
-# Run only if named, because a machine may lack the programs that they need.
-EXTRA: dict[str, Callable[[], list[Result]]] = {"cluster": cluster.results}
+# Run only if named: one needs programs that a machine may lack, the other installs packages.
+EXTRA: dict[str, Callable[[], list[Result]]] = {
+    "cluster": cluster.results,
+    "peers": compare.results,
+}
 _PACKAGES = (
     "langgraph",
     "langgraph-checkpoint-sqlite",

@@ -1,0 +1,1 @@
+"""The same debate in Contend, in bare clients and in other frameworks."""
