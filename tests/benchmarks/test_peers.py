@@ -13,6 +13,15 @@ from benchmarks.peers.process import NotMeasured, SystemProcess, prepare_python
 from tests.support.model_server import ModelServer, always
 
 
+class _NoServer:
+    def __init__(self, *_: str) -> None: ...
+
+    def environment(self) -> dict[str, str]:
+        return {}
+
+    def stop(self) -> None: ...
+
+
 def test_a_peer_that_cannot_be_measured_is_reported_with_the_reason(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -22,6 +31,7 @@ def test_a_peer_that_cannot_be_measured_is_reported_with_the_reason(
         return Path(sys.executable)
 
     monkeypatch.setattr("benchmarks.peers.compare.prepare_python", install)
+    monkeypatch.setattr("benchmarks.peers.compare.ModelProcess", _NoServer)
     found, skipped = measure([System("Gone", "gone", ("gone==1",)), System("Broken", "broken")])
     assert found == {}
     assert skipped["Gone"] == "not installed: ERROR: No matching distribution found"
