@@ -39,7 +39,11 @@ def test_make_cluster_starts_answers_and_stops(
     env.pop("CONTEND_HOME")
     command = [sys.executable, "-m", "deploy"]
     recipe = subprocess.run(
-        ["make", "-n", "cluster"], cwd=ROOT, capture_output=True, text=True, check=True
+        ["make", "-n", "--no-print-directory", "cluster"],  # this test may run below another make
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert recipe.stdout.strip().endswith("python -m deploy")
     with subprocess.Popen(
