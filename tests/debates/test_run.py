@@ -106,7 +106,7 @@ async def test_words_said_twice_in_a_row_skip_nobody(
     assert debate.status == "done"
     assert [turn.phase for turn in debate.turns][:4] == ["propose", "remark", "remark", "critique"]
     for words in ("Mind the cost.", "Mind the night shifts."):
-        assert heard(server, words)[-3:] == ["Skeptic", "Proposer", "Skeptic", "Synthesizer"][-3:]
+        assert heard(server, words)[-4:] == ["Proposer", "Skeptic", "Synthesizer", "judge"]
 
 
 async def test_words_said_over_half_a_step_repeat_no_paid_call(
