@@ -25,7 +25,7 @@ class WordWrapper:
     def __init__(
         self, width: int, write: Write, indent: int = 2, hang: int = 0, *, on_screen: bool = False
     ) -> None:
-        self._write, self._indent, self._on_screen = write, indent, on_screen
+        self._print, self._indent, self._on_screen = write, indent, on_screen
         self.resize(width)
         self._word = ""
         self._gap = 0
@@ -37,6 +37,7 @@ class WordWrapper:
         self._blank_due = False
         self._cut = False
         self.started = False
+        self._unwritten, self._unwritten_style = "", ""
 
     def resize(self, width: int) -> None:
         self._width = max(20, width)
@@ -54,6 +55,7 @@ class WordWrapper:
                 self._end_word()
             else:
                 self._word += piece
+        self._flush()
 
     def write_whole(self, text: str) -> None:
         self.feed(text)
@@ -65,12 +67,14 @@ class WordWrapper:
         if self._column:
             self._new_line()
             self._cut = True
+        self._flush()
 
     def finish(self) -> None:
         self._end_word()
         self._gap = 0
         if self._column:
             self._new_line()
+        self._flush()
 
     def _end_line(self) -> None:
         self._end_word()
@@ -144,6 +148,17 @@ class WordWrapper:
         self._write("\n", "")
         self._column = 0
 
+    def _write(self, text: str, style: str) -> None:
+        """Collect text of one style, because printing each word takes long."""
+        if style != self._unwritten_style:
+            self._flush()
+        self._unwritten, self._unwritten_style = self._unwritten + text, style
+
+    def _flush(self) -> None:
+        if self._unwritten:
+            self._print(self._unwritten, self._unwritten_style)
+        self._unwritten = ""
+
 
 class Lines:
     """Collects wrapped lines for a column, and breaks words that are wider than the column."""
@@ -165,10 +180,15 @@ class Lines:
         return [*self._ended[-count:], *self._broken()][-count:] if count else []
 
     def _write(self, text: str, style: str) -> None:
-        if text == "\n":
+        *ended, begun = text.split("\n")
+        for line in ended:
+            self._add(line, style)
             self._ended += self._broken() or [Text()]
             self._begun = ""
-        else:
+        self._add(begun, style)
+
+    def _add(self, text: str, style: str) -> None:
+        if text:
             self._begun, self._style = self._begun + text, style
 
     def _broken(self) -> list[Text]:

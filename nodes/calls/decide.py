@@ -158,8 +158,7 @@ async def _extract_unread(
     requests = []
     for at, each in unread.items():
         state, seat = calls[at]
-        form = _form(seat, reader)
-        about = each.turn.text, form, list(known), each.turn.id
+        about = each.turn, _form(seat, reader), list(known)
         requests.append(extract_once(state, runtime, seat, *about))
     read = list(decided)
     for at, reported in zip(unread, await gather_results(requests), strict=True):

@@ -7,7 +7,7 @@ from langgraph.runtime import Runtime
 
 from contend.graph.events import chunk_event, node_event
 from contend.graph.phases import PHASES, PhaseName
-from contend.graph.state import DebateState
+from contend.graph.state import DebateState, Turn
 from contend.graph.values import NO_USAGE, Degradation, Seat, Usage
 from contend.models.budget import NO_BUDGET, CallBudget
 from contend.models.replies.visible import SpeechFilter
@@ -53,6 +53,13 @@ def report_problem(
         node_event("degraded", number, why, what=what, seat=whom, restart=restart, phase=phase)
     )
     return Degradation(seat=whom, round=number, what=what, why=why)
+
+
+def announce_reading(runtime: Runtime[Any], seat: Seat, turn: Turn) -> None:
+    """Tell viewers that the decision in a speech is being read, which streams nothing."""
+    length = count_tokens(turn.text)
+    said = TurnStream(runtime, seat, turn.round, "", turn.phase, tokens_before=length)
+    said.announce_block("\n")
 
 
 @dataclass
@@ -144,8 +151,12 @@ class TurnStream:
         if self._filter.is_hiding and not self._announced_block:
             # Send the waiting words now, because nothing visible follows for a while.
             self._announced_block = True
-            self._send_chunk(self._waiting or "\n", deciding=True)
+            self.announce_block(self._waiting or "\n")
             self._waiting = ""
+
+    def announce_block(self, words: str) -> None:
+        self._model = self._model or self.seat.model
+        self._send_chunk(words, deciding=True)
 
     def send_if_silent(self, text: str, model: str) -> None:
         """Send a reply that was not streamed because of a crash."""

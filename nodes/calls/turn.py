@@ -24,7 +24,7 @@ from contend.models.text import clean_data
 from contend.models.tokens import count_tokens
 from contend.nodes.calls.evidence import gather_evidence, with_quotes_checked
 from contend.nodes.calls.person import ANY_TEXT, WrittenForm, ask_person
-from contend.nodes.calls.stream import TurnStream, debate_id, report_problem
+from contend.nodes.calls.stream import TurnStream, announce_reading, debate_id, report_problem
 from contend.nodes.calls.tasks import stored_task
 from contend.nodes.calls.tool_loop import ToolLoop
 from contend.nodes.calls.tools import toolbox
@@ -219,14 +219,14 @@ async def extract_decision(
     state: DebateState,
     node_runtime: Runtime[Any],
     seat: Seat,
-    speech: str,
+    spoken: Turn,
     schema: type[BaseModel],
     known: list[Point],
-    turn: str = "",
 ) -> Extraction:
+    announce_reading(node_runtime, seat, spoken)
     small = getattr(schema, "small_prompt", "shared/small/extract")
-    messages = extraction_prompt(seat, speech, known, debate_id(node_runtime), small)
-    return await fill_form(state, node_runtime, seat, messages, schema, turn)
+    messages = extraction_prompt(seat, spoken.text, known, debate_id(node_runtime), small)
+    return await fill_form(state, node_runtime, seat, messages, schema, spoken.id)
 
 
 async def fill_form(

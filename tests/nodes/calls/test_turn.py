@@ -11,8 +11,8 @@ from contend.graph.settings import AdversarialSettings
 from contend.graph.values import Seat
 from contend.models.providers.registry import open_models
 from contend.models.replies.forecast import PrecedentsForm
-from contend.nodes.calls.turn import fill_form, next_turn_id
-from tests.support.model_server import ModelServer, always
+from contend.nodes.calls.turn import extract_decision, fill_form, next_turn_id
+from tests.support.model_server import ModelServer, Request, always
 from tests.support.states import state, turn
 
 
@@ -31,6 +31,29 @@ from tests.support.states import state, turn
 def test_a_turns_id(there: list[str], given: str) -> None:
     debate = state(turns=[turn("propose", id=each) for each in there])
     assert next_turn_id(debate, "propose", "a") == given
+
+
+async def test_viewers_see_that_a_decision_is_read_although_nothing_is_streamed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sent: list[dict[str, Any]] = []
+    seat = Seat(id="skeptic", name="Skeptic", role="skeptic", model="ollama:m")
+    room: Any = SimpleNamespace(
+        control=None, execution_info=None, context=AdversarialSettings(), stream_writer=sent.append
+    )
+    spoken = turn("critique", text="I have my doubts.", seat="skeptic", role="skeptic")
+
+    def answer(_: Request) -> str:
+        assert [each["event"] for each in sent] == ["skeptic_chunk"]
+        return json.dumps({"precedents": []})
+
+    with ModelServer(answer, models=["m"]) as running:
+        monkeypatch.setenv("OLLAMA_HOST", running.url)
+        async with open_models():
+            await extract_decision(state(), room, seat, spoken, PrecedentsForm, [])
+    about = {name: sent[0]["metadata"][name] for name in ("deciding", "phase", "tokens_so_far")}
+    assert about == {"deciding": True, "phase": "critique", "tokens_so_far": 5}
+    assert len(running.calls) == 1
 
 
 async def test_a_form_holds_nothing_that_no_database_takes(monkeypatch: pytest.MonkeyPatch) -> None:
