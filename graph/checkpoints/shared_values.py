@@ -17,7 +17,7 @@ CREATE = f"""CREATE TABLE IF NOT EXISTS {TABLE} (
     thread_id TEXT NOT NULL, hash TEXT NOT NULL, type TEXT, value BLOB,
     PRIMARY KEY (thread_id, hash)) WITHOUT ROWID"""
 _ADD = f"INSERT OR IGNORE INTO {TABLE} VALUES (?, ?, ?, ?)"  # noqa: S608 - ours
-_FIND = f"SELECT type, value FROM {TABLE} WHERE thread_id = ? AND hash = ?"  # noqa: S608 - ours
+_FIND = f"SELECT hash, type, value FROM {TABLE} WHERE thread_id = ?"  # noqa: S608 - ours
 DELETE = f"DELETE FROM {TABLE} WHERE thread_id = ?"  # noqa: S608 - ours
 # The key of a checkpoint that holds the hashes of its shared values, by channel.
 _KEY = "contend_constants"
@@ -25,6 +25,10 @@ _KEY = "contend_constants"
 _SMALLEST = 64
 # The key in the metadata for the number of deltas of each channel since its last snapshot.
 _DELTAS = "counters_since_delta_snapshot"
+
+
+Known = dict[str, tuple[str, bytes]]
+"""The type and data of shared values by their hash."""
 
 
 class Split(NamedTuple):
@@ -58,10 +62,13 @@ def add(cursor: sqlite3.Cursor, thread: str, rows: Iterable[tuple[str, str, byte
 
 
 async def restore_shared_values(
-    connection: Any, thread: str, checkpoint: Any, serde: SerializerProtocol
+    connection: Any, thread: str, checkpoint: Any, serde: SerializerProtocol, known: Known
 ) -> None:
+    """Put the shared values back; `known` spares a list of checkpoints from reading them again."""
     hashes: Mapping[str, str] = checkpoint.pop(_KEY, {})
+    if missing := {*hashes.values()} - known.keys():
+        query = f"{_FIND} AND hash IN ({', '.join('?' * len(missing))})"
+        async with connection.execute(query, (thread, *missing)) as found:
+            known.update({digest: (kind, data) async for digest, kind, data in found})
     for channel, digest in hashes.items():
-        async with connection.execute(_FIND, (thread, digest)) as found:
-            kind, data = await found.fetchone()
-        checkpoint["channel_values"][channel] = serde.loads_typed((kind, data))
+        checkpoint["channel_values"][channel] = serde.loads_typed(known[digest])

@@ -142,17 +142,20 @@ class _ThreadSaver(AsyncSqliteSaver):
 class _Reader(_ThreadSaver):
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         found = await super().aget_tuple(config)
-        return await self._restored(found) if found else None
+        return await self._restored(found, {}) if found else None
 
     async def alist(
         self, config: RunnableConfig | None, **options: Any
     ) -> AsyncIterator[CheckpointTuple]:
+        known: shared_values.Known = {}
         async for each in super().alist(config, **options):
-            yield await self._restored(each)
+            yield await self._restored(each, known)
 
-    async def _restored(self, found: CheckpointTuple) -> CheckpointTuple:
-        thread = thread_of(found.config)
-        await shared_values.restore_shared_values(self.conn, thread, found.checkpoint, self.serde)
+    async def _restored(
+        self, found: CheckpointTuple, known: shared_values.Known
+    ) -> CheckpointTuple:
+        given = thread_of(found.config), found.checkpoint, self.serde, known
+        await shared_values.restore_shared_values(self.conn, *given)
         return found
 
 
