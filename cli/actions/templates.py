@@ -36,7 +36,7 @@ def print_templates(*, as_json: bool) -> None:
     table = Table(box=None, pad_edge=False)
     for heading in ("ID", "Kind", "Origin"):
         table.add_column(heading, no_wrap=True)
-    table.add_column("Title")
+    table.add_column("Title", overflow="fold")
     for each in everything:
         table.add_row(each.id, each.kind, each.origin, Text(plain(each.title)))
     stdout().print(table)
@@ -91,7 +91,7 @@ def _print_rows(rows: list[dict[str, Any]]) -> None:
     table.add_column("Score", justify="right")
     table.add_column("Used")
     table.add_column("ID", no_wrap=True)
-    table.add_column("Title")
+    table.add_column("Title", overflow="fold")
     for row in rows:
         style = "" if row["used"] else "muted"
         used = "yes" if row["used"] else "no"

@@ -89,7 +89,7 @@ def _distribution(
     forecast: Mapping[str, Any], roles: Sequence[str], outcomes: Labels, *, wide: bool
 ) -> Table:
     table = Table(box=None, pad_edge=False)
-    table.add_column("Outcome")
+    table.add_column("Outcome", overflow="fold")
     table.add_column("Forecast", justify="right")
     if wide:
         table.add_column("")
@@ -187,7 +187,7 @@ def print_scoreboard(screen: Console, board: "Scoreboard") -> None:
 
 def _score_table(title: str, rows: "Sequence[Row]") -> Table:
     table = Table(box=None, pad_edge=False)
-    table.add_column(title, min_width=18)
+    table.add_column(title, min_width=18, overflow="fold")
     for heading in ("Forecasts", "Brier", "Log loss"):
         table.add_column(heading, justify="right")
     for row in rows:

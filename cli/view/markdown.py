@@ -71,6 +71,8 @@ class _Table(markdown.TableElement):
         for part in super().__rich_console__(console, options):
             if isinstance(part, Table):
                 part.show_edge = False
+                for column in part.columns:
+                    column.overflow = "fold"
             yield part
 
 

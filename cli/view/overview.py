@@ -19,7 +19,8 @@ _HANG = 3
 def print_verdict(page: Page, record: Mapping[str, Any]) -> None:
     facts = Table.grid(padding=(0, 2))
     facts.add_column(style="muted", no_wrap=True)
-    facts.add_column()
+    # With "ellipsis", Rich truncates a line that an emoji makes as wide as the column.
+    facts.add_column(overflow="fold")
     shown = ""
     for name, value in verdict_facts(record):
         facts.add_row("" if name == shown else name, Text(plain(value)))
@@ -45,7 +46,8 @@ def _print_table(page: Page, rows: Sequence[ObjectionRow]) -> None:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), expand=True)
     for name in COLUMNS:
         fixed = name in ("Severity", "Raised")
-        table.add_column(name, ratio=None if fixed else 1, width=11 if fixed else None)
+        share, width = (None, 11) if fixed else (1, None)
+        table.add_column(name, ratio=share, width=width, overflow="fold")
     for row in rows:
         text, severity, raised, *_ = row.cells()
         lines = (text, severity, raised, "\n".join(row.replies), "\n".join(row.reviews))

@@ -47,6 +47,14 @@ def test_each_element_is_rendered() -> None:
     assert lines[-1] == "Last line."
 
 
+@pytest.mark.parametrize("width", range(20, 40))
+def test_a_table_keeps_every_word_beside_an_emoji(width: int) -> None:
+    said = "🔴 S1 xx1 xxx2 xx3 xxxx4 xxxxxx5 xxxx6"
+    lines = _shown(f"| Option | Cost |\n|---|---|\n| A | {said} |", width)
+    words = [word for line in lines[2:] for word in line.split()]
+    assert words == ["A", *said.split()]
+
+
 def test_code_is_highlighted_and_emphasis_is_bold() -> None:
     (line,) = markdown_lines("Keep **one**.", 60)
     assert any(
