@@ -2,6 +2,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from statistics import median
+from typing import NamedTuple
 
 from contend.debates.past import PastDebate
 from contend.graph.protocols.base import strategy_for
@@ -10,17 +11,28 @@ from contend.graph.state import DebateState
 from contend.graph.values import Seat, Usage
 from contend.models.prices import Price, cost_of, price_of
 from contend.models.providers.registry import parse_spec
+from contend.models.seats import is_small
 from contend.models.tokens import estimate_tokens
 from contend.nodes.budget import calls_after
 from contend.nodes.timing import spoken_by_models
 
-# Typical token counts of a prompt's instructions, and of turns.
-_INSTRUCTIONS = 900
-_SHORT_TURN, _USUAL_TURN, _LONG_TURN = 250, 450, 700
 # A prompt contains at most about this many earlier turns in full.
 _TURNS_SHOWN = 8
 
 Range = tuple[float, float]
+
+
+class _Lengths(NamedTuple):
+    """Typical token counts of a prompt's instructions, and of turns."""
+
+    instructions: int
+    short_turn: int
+    usual_turn: int
+    long_turn: int
+
+
+_USUAL = _Lengths(900, 250, 450, 700)
+_SMALL_MODELS = _Lengths(150, 50, 100, 200)
 
 
 @dataclass(frozen=True)
@@ -55,14 +67,21 @@ def estimate(
     made = len(spoken_by_models(stopped)) if stopped else 0
     calls = _calls(settings, people, stopped or {}, made)
     asked = estimate_tokens(question)
-    low = _usage(calls[0], asked, _SHORT_TURN, made)
-    high = _usage(calls[1], asked, _LONG_TURN, made)
+    lengths = _SMALL_MODELS if is_small(seats) else _USUAL
+    prompt = lengths.instructions + asked
+    low = _usage(calls[0], prompt, lengths.short_turn, made)
+    high = _usage(calls[1], prompt, lengths.long_turn, made)
     models = dict.fromkeys(seat.model for seat in seats if not seat.is_human)
     prices = {model: price_of(parse_spec(model), settings.prices) for model in models}
     known = [price for price in prices.values() if price]
     unpriced = tuple(model for model, price in prices.items() if not price)
     is_priced = not unpriced
-    likely, based_on = _likely(calls, asked, made, _similar(past, models))
+    similar = _similar(past, models)
+    middle = round(sum(calls) / 2)
+    likely = middle, _usage(middle, prompt, lengths.usual_turn, made)
+    if similar:
+        likely = _median(similar, calls, made)
+        low, high = _extended(low, high, likely[1])
     mean = sum(cost_of(likely[1], price) or 0.0 for price in known) / len(known) if known else 0.0
     return Estimate(
         calls,
@@ -70,7 +89,7 @@ def estimate(
         _costs(known, low, high) if is_priced else None,
         unpriced,
         min((price.read for price in known if price.read), default=None),
-        Likely(likely[0], _total(likely[1]), mean if is_priced else None, based_on),
+        Likely(likely[0], _total(likely[1]), mean if is_priced else None, len(similar)),
     )
 
 
@@ -113,30 +132,34 @@ def _likely_sum(one: Likely | None, other: Likely | None) -> Likely | None:
     return replace(both, cost_usd=cost, debates=max(one.debates, other.debates))
 
 
-def _similar(past: Sequence[PastDebate], models: Iterable[str]) -> Sequence[PastDebate]:
+def _similar(past: Sequence[PastDebate], models: Iterable[str]) -> list[PastDebate]:
     wanted = set(models)
-    return [each for each in past if wanted == each.models] or past
+    same = [each for each in past if wanted == each.models]
+    # Built-in models get shorter prompts than all others.
+    return same or [each for each in past if _are_embedded(each.models) == _are_embedded(wanted)]
 
 
-def _likely(
-    calls: tuple[int, int], question: int, made: int, past: Sequence[PastDebate]
-) -> tuple[tuple[int, Usage], int]:
-    low, high = calls
-    if not past:
-        middle = round((low + high) / 2)
-        return (middle, _usage(middle, question, _USUAL_TURN, made)), 0
-    usual = min(max(round(median(each.calls for each in past)) - made, low), high)
+def _are_embedded(models: Iterable[str]) -> bool:
+    return any(model.startswith("embedded:") for model in models)
+
+
+def _median(past: Sequence[PastDebate], calls: tuple[int, int], made: int) -> tuple[int, Usage]:
+    usual = min(max(round(median(each.calls for each in past)) - made, calls[0]), calls[1])
     sent = median(each.input_tokens / each.calls for each in past)
     written = median(each.output_tokens / each.calls for each in past)
-    usage = Usage(input_tokens=round(usual * sent), output_tokens=round(usual * written))
-    return (usual, usage), len(past)
+    return usual, Usage(input_tokens=round(usual * sent), output_tokens=round(usual * written))
 
 
-def _usage(calls: int, question: int, turn: int, made: int) -> Usage:
+def _extended(low: Usage, high: Usage, likely: Usage) -> tuple[Usage, Usage]:
+    """Return the range, extended to include the likely usage."""
+    by_total = [*sorted((low, likely, high), key=_total)]
+    return by_total[0], by_total[-1]
+
+
+def _usage(calls: int, prompt: int, turn: int, made: int) -> Usage:
     numbers = range(made, made + calls)
     shown = sum(min(number, _TURNS_SHOWN) * turn for number in numbers)
-    prompts = calls * (_INSTRUCTIONS + question) + shown
-    return Usage(input_tokens=prompts, output_tokens=calls * turn)
+    return Usage(input_tokens=calls * prompt + shown, output_tokens=calls * turn)
 
 
 def _total(usage: Usage) -> int:

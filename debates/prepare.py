@@ -103,6 +103,13 @@ def waits_for_person(settings: DebateSettings, seats: Sequence[Seat]) -> bool:
     return settings.pause != "never" or any(seat.is_human for seat in seats)
 
 
+async def plan_debate(draft: DebateDraft) -> PreparedDebate:
+    """Choose the seats and settings, without checking whether the models can be used."""
+    plan, draft = await _plan_seats(draft)
+    check_budget({"question": draft.question, "seats": plan.seats}, draft.settings)
+    return PreparedDebate(draft.question, draft.settings, plan, draft.attachments)
+
+
 async def check_debate(draft: DebateDraft, reporter: Reporter) -> PreparedDebate:
     """Run the checks of `prepare_debate`, without downloading or storing anything."""
     plan, draft = await _plan_seats(draft)

@@ -86,10 +86,11 @@ class _Draft:
 
 
 def ask_question(request: Request, output: Output) -> int:
+    draft = draft_of(request, output)
     if request.dry_run:
-        print_plan(plan_debate(request, output), database.past(request.protocol), output)
+        checked = asyncio.run(prepare.check_debate(draft.debate, draft.reporter))
+        print_plan(checked, database.past(request.protocol), output)
         return OK
-    draft = _draft(request, output)
     if request.server is not None:
         return _ask_server(ServerAddress(request.server), draft, output)
     forecast, settings = draft.forecast, draft.debate.settings
@@ -123,12 +124,7 @@ def _ask_server(address: ServerAddress, draft: _Draft, output: Output) -> int:
         return _Session(records, debate, output, f"Runs on {debate.ran_on}.").run(Remark())
 
 
-def plan_debate(request: Request, output: Output) -> prepare.PreparedDebate:
-    draft = _draft(request, output)
-    return asyncio.run(prepare.check_debate(draft.debate, draft.reporter))
-
-
-def _draft(request: Request, output: Output) -> _Draft:
+def draft_of(request: Request, output: Output) -> _Draft:
     question = None if request.question is None else read_question(request.question)
     forecast = forecast_request.early_request(request.forecast, request.protocol, question)
     if question is None:

@@ -172,11 +172,12 @@ def _weights() -> Iterator[Finding]:
         if not model["pulled"]:
             if name in needed:
                 fix = "run contend models pull, or let the first contend ask download it"
-                yield Finding("warn", what, "not downloaded", fix)
+                yield Finding("warn", what, f"not downloaded; for {model['good_for']}", fix)
         elif name.startswith(PREFIX):
             yield Finding("ok", what, "downloaded")
         elif is_unharmed(name):
-            yield Finding("ok", what, "downloaded, checksums match")
+            detail = f"downloaded, checksums match; for {model['good_for']}"
+            yield Finding("ok", what, detail)
         else:
             fix = f"contend models rm {name}, then contend models pull {name}"
             yield Finding("problem", what, "damaged: wrong checksum", fix)

@@ -51,7 +51,7 @@ def serve_app(host: str, port: int, options: ServiceOptions, *, open_page: bool)
     place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     print_message(f"{notice} Serving http://{place}/ (API description: /openapi.json).")
     if not has_token:
-        print_message(f"The API for forecasts ({PREFIX}) needs {TOKEN_VARIABLE} to be set.")
+        print_message(f"The API under {PREFIX} is off: to use it, set {TOKEN_VARIABLE}.")
     running = uvicorn.Config(
         app, http=PunctualProtocol, log_level="warning", access_log=False, server_header=False
     )

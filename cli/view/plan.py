@@ -82,7 +82,7 @@ def print_estimate(prepared: PreparedDebate, past: Sequence[PastDebate], output:
 def _basis(found: Estimate) -> str:
     debates = found.likely.debates if found.likely else 0
     if not debates:
-        return "No past debate used this protocol, so `likely` is the midpoint."
+        return "No past debate is similar, so `likely` is the midpoint."
     return f"`likely` is the median of {counted(debates, 'past debate')}."
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from contend.debates.estimate import Estimate, estimate
+from contend.debates.past import PastDebate
 from contend.graph.settings import SETTINGS, AdversarialSettings, RefineSettings
 from contend.models import prices
 from contend.models.prices import Price
@@ -76,3 +77,29 @@ def test_what_a_person_wrote_before_a_pause_is_no_call() -> None:
     assert found.calls == (1 + 2 - 1, 3 + 2 - 1)
     ended = state(turns=said, seats=settings.build_seats(), stop=stopped(1))
     assert estimate("Why?", settings, settings.build_seats(), stopped=ended).calls == (2, 2)
+
+
+@pytest.mark.parametrize("tokens", [10, 1_000_000])
+def test_the_range_includes_what_the_users_debates_took(tokens: int) -> None:
+    past = [PastDebate(8, tokens, 10, frozenset({"openai:gpt-5-mini"}))]
+    settings = AdversarialSettings()
+    seats = [
+        seat.model_copy(update={"model": "openai:gpt-5-mini"}) for seat in settings.build_seats()
+    ]
+    found = estimate("Why?", settings, seats, past)
+    assert found.likely is not None
+    assert found.tokens[0] <= found.likely.tokens <= found.tokens[1]
+
+
+def test_debates_of_the_built_in_model_say_nothing_about_others() -> None:
+    past = [PastDebate(6, 900, 600, frozenset({"embedded:smollm2-135m"}))]
+    settings = AdversarialSettings()
+    found = estimate("Why?", settings, settings.build_seats(), past)
+    assert found.likely is not None
+    assert found.likely.debates == 0
+
+
+def test_prompts_of_small_models_are_short() -> None:
+    small, usual = estimated("embedded:smollm2-135m"), estimated("openai:gpt-5-mini")
+    assert small.calls == usual.calls
+    assert small.tokens[1] < usual.tokens[1] / 2

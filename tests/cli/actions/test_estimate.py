@@ -15,7 +15,7 @@ def test_an_estimate_is_a_table(contend: Command, models: ModelServer) -> None:
         " calls       4       5      6",
         "tokens      6k     11k    20k",
         "  cost  $0.007   $0.01  $0.02",
-        "No past debate used this protocol, so `likely` is the midpoint.",
+        "No past debate is similar, so `likely` is the midpoint.",
         "All models chosen by you.",
     ]
     assert (models.calls, contend.home.exists()) == ([], False)
@@ -38,6 +38,13 @@ def test_an_estimate_refuses_what_a_debate_would_refuse(contend: Command) -> Non
     assert (missing.code, "QUESTION" in missing.err) == (2, True)
     budget = contend.here(*ESTIMATE, "--budget", "10")
     assert (budget.code, "does not pay for one call" in budget.err) == (2, True)
+
+
+def test_an_estimate_needs_no_key(contend: Command, models: ModelServer) -> None:
+    contend.env.pop("OPENAI_API_KEY", None)
+    assert contend.here(*ASK, "--dry-run").code == 2
+    assert "calls" in contend.here(*ESTIMATE).out
+    assert models.calls == []
 
 
 def test_an_estimate_names_the_budget(contend: Command) -> None:
