@@ -74,12 +74,12 @@ class StoredDebate(BaseModel):
 
     @property
     def ran_on(self) -> str | None:
-        """The LangGraph server that started this debate; None if Contend started it."""
+        """Return the LangGraph server that started this debate; None if Contend started it."""
         return self.settings.get(RAN_ON)
 
     @property
     def server(self) -> str | None:
-        """The addresses of the LangGraph server on which this debate continues."""
+        """Return the addresses of the LangGraph server on which this debate continues."""
         return self.settings.get(SERVER)
 
     @property

@@ -31,7 +31,7 @@ _BUSY = frozenset({408, 409, 425, 429})
 
 
 class ServerLost(Paused):
-    """Raised if the server does not tell how a debate goes on; it may continue there."""
+    """Raised if the server stops reporting on a debate, which may continue there."""
 
 
 class ServerAddress:

@@ -141,7 +141,7 @@ def _begin_our_run(
 async def close_ledger(
     records: "Repository", debate: "StoredDebate", settings: "DebateSettings", state: "DebateState"
 ) -> None:
-    """Note what the state says, so that what a server spends later is added to the ledger."""
+    """Store this run's total, so that a later run adds only what a server spent since then."""
     from contend.nodes.budget import used_by
 
     if debate.server is None:

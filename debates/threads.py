@@ -98,7 +98,7 @@ class ThreadRunner:
         return run.recorded if run else {}
 
     async def _is_kept_elsewhere(self, found: StoredDebate, config: Any) -> bool:
-        """Return whether the client of this run, or its successor, keeps the record here."""
+        """Return whether the client that started this run, or its successor, writes the record."""
         asker = config.get("metadata", {}).get(RECORDED_BY)
         if not asker:
             return False
@@ -165,7 +165,7 @@ class ThreadRunner:
                 await write_origin_of_copy(self._records(), graph, thread)
 
     async def _take_record_over(self, run: _Run, thread: str) -> bool:
-        """Keep the record from now on, unless a process that follows the run keeps it."""
+        """Write the record from now on, unless a process that follows the run writes it."""
         try:
             found = await asyncio.to_thread(self._records().find, thread)
             run.lease = await self._enter(run, thread, RECORD)

@@ -35,7 +35,7 @@ class ChosenItems(BaseModel):
 
     @property
     def digest(self) -> str:
-        """Return one hash of all the items, in whatever order they were chosen."""
+        """Return one hash of all the items, independent of their order."""
         written = json.dumps(self.hashes, sort_keys=True)
         return hashlib.sha256(written.encode()).hexdigest()[:12]
 

@@ -120,7 +120,7 @@ def own_settings(options: ServiceOptions, protocol: str) -> DebateSettings:
 
 
 def is_allowed(model: str, options: ServiceOptions, own: DebateSettings) -> bool:
-    """Return whether a model matches allowed_models, stands for a person, or is the operator's."""
+    """Return whether callers may choose this model, because it is allowed or the operator's."""
     patterns = options.allowed_models
     is_own = model == HUMAN or model in _models_in(own)
     return is_own or any(fnmatchcase(model, each) for each in patterns)

@@ -80,7 +80,7 @@ def _estimate_lines(jobs: list[BatchJob]) -> list[str]:
 
 
 class _BatchReporter(TerminalReporter):
-    """Prints a note only once, even if it applies to several debates."""
+    """Prints each note once, even if it applies to several debates."""
 
     def __init__(self, *, quiet: bool) -> None:
         super().__init__(quiet=quiet)

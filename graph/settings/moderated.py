@@ -39,7 +39,7 @@ class Format:
 
     @property
     def orders(self) -> int:
-        """Return in how many orders of the sides the judge reads the statements."""
+        """Return how often the judge reads the statements, each time in another order."""
         return 2 if self.declares_winner else 1
 
 

@@ -81,7 +81,7 @@ class PooledTransport:
 
 
 class SocketRest:
-    """Reads a socket only now and then: waking up for every token costs more than reading it."""
+    """Reads a socket at intervals, because waking up for every token costs more CPU time."""
 
     def __init__(self, answer: aiohttp.ClientResponse) -> None:
         self._answer = answer
@@ -166,7 +166,7 @@ def _new_session() -> aiohttp.ClientSession:
 async def _close_with_loop(
     session: aiohttp.ClientSession,
 ) -> AsyncGenerator[aiohttp.ClientSession, None]:
-    """Close the session with this generator, which the event loop closes at its end."""
+    """Close the session when the event loop shuts down its generators."""
     try:
         yield session
     finally:

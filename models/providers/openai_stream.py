@@ -34,7 +34,7 @@ class Completions(AsyncCompletions):
         self._post = post_for_pieces
 
     async def create(self, *, messages: Any, extra_body: Any = None, **given: Any) -> Any:
-        """Pass messages beside the checked body, because checking them takes milliseconds."""
+        """Send messages without validating them, because that takes milliseconds."""
         body = {**(extra_body or {}), "messages": list(messages)}
         return await super().create(messages=[], extra_body=body, **given)
 

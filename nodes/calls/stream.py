@@ -56,7 +56,7 @@ def report_problem(
 
 
 def announce_reading(runtime: Runtime[Any], seat: Seat, turn: Turn) -> None:
-    """Tell viewers that the decision in a speech is being read, which streams nothing."""
+    """Tell viewers that a decision is being parsed, because nothing is streamed meanwhile."""
     length = count_tokens(turn.text)
     said = TurnStream(runtime, seat, turn.round, "", turn.phase, tokens_before=length)
     said.announce_block("\n")

@@ -54,7 +54,7 @@ def all_arguments(state: DebateState) -> list[ScoredArgument]:
 
 
 def kept_arguments(state: DebateState) -> list[ScoredArgument]:
-    """Return each role's best argument in a round, ignoring versions before one argued anew."""
+    """Return each role's best argument in a round, ignoring versions that were replaced."""
     kept: dict[tuple[int, str], ScoredArgument] = {}
     for said in all_arguments(state):
         key = (said.turn.round, said.role)

@@ -15,7 +15,7 @@ _WORD = re.compile(r"\w+|(?<!\w)-(?=\d)|[−+<>=]")
 
 
 def disputable(outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
-    """Return the outcomes to compare, of which one is enough if there are two."""
+    """Return the outcomes to compare; with two outcomes, comparing one is enough."""
     return outcomes[:1] if len(outcomes) == 2 else outcomes
 
 
