@@ -201,8 +201,8 @@ async def _forecast() -> None:
     question = request.prediction_context.task.question
     records = await asyncio.to_thread(open_repository)
     try:
-        seating = await choose_seats(settings)
-        opened = write_debate(records, PreparedDebate(question, settings, seating), request)
+        plan = await choose_seats(settings)
+        opened = write_debate(records, PreparedDebate(question, settings, plan), request)
         done = await run_debate(records, opened, lambda _: None, RunControl())
     finally:
         records.close()

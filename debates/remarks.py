@@ -28,9 +28,9 @@ async def _pending_answer(saver: BaseCheckpointSaver[Any], config: Any) -> Remar
     writes = (saved.pending_writes if saved else None) or []
     answers = [value for _, channel, value in writes if channel == _ANSWER]
     # Answers that a task has read are in a list.
-    heard = [answer for each in answers if isinstance(each, list) for answer in each]
-    unheard = [each for each in answers if not isinstance(each, list) and each not in heard]
-    return Remark.model_validate(unheard[-1]) if unheard else Remark()
+    given = [answer for each in answers if isinstance(each, list) for answer in each]
+    not_given = [each for each in answers if not isinstance(each, list) and each not in given]
+    return Remark.model_validate(not_given[-1]) if not_given else Remark()
 
 
 def join_remarks(earlier: Remark, later: Remark) -> Remark:

@@ -342,8 +342,8 @@ def _summary(record: Mapping[str, Any], statements: Mapping[str, str]) -> Export
     data = {key: record[key] for key in kept if key in record}
     if record.get("forecast"):  # without the log, which repeats the messages
         data["forecast"] = {k: v for k, v in record["forecast"].items() if k != "debate_log"}
-    told = {"warnings": cautions_of(record), "summary": record["final_answer"]}
-    return ExportPage(parts, {**_identity(record), **told, **data})
+    shown = {"warnings": cautions_of(record), "summary": record["final_answer"]}
+    return ExportPage(parts, {**_identity(record), **shown, **data})
 
 
 def _outcome(record: Mapping[str, Any]) -> list[tuple[str, str]]:
