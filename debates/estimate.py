@@ -61,7 +61,7 @@ def estimate(
     past: Sequence[PastDebate] = (),
     stopped: DebateState | None = None,
 ) -> Estimate:
-    """Estimate a whole debate, or what is left of one that stopped in the state `stopped`."""
+    """Estimate a whole debate, or the rest of one that stopped in the state `stopped`."""
     seats = list(seats)
     people = [seat for seat in seats if seat.is_human]
     made = len(spoken_by_models(stopped)) if stopped else 0

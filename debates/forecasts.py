@@ -181,7 +181,7 @@ def due_forecasts(found: Iterable[Forecast], today: date, *, every: bool) -> lis
 
 
 def resolve(records: Repository, debate: StoredDebate, outcome: str, *, replace: bool) -> Forecast:
-    """Store which outcome came true; with `replace`, overwrite an earlier outcome."""
+    """Store which outcome came true; `replace` allows overwriting an earlier outcome."""
     if debate.protocol != PROTOCOL:
         raise BadInput(f"Debate {debate.id[:8]} is not a forecast, so it cannot be resolved.")
     if debate.status != "done":
@@ -268,7 +268,7 @@ def _by_pool(found: Forecast) -> NamedDistributions:
 
 
 def _by_role(found: Forecast) -> NamedDistributions:
-    """Yield each role's last probabilities, and those in the judge's verdict."""
+    """Yield the last probabilities of each role, and those in the judge's verdict."""
     stated: dict[str, dict[str, float]] = defaultdict(dict)
     for row in found.result.probability_distribution:
         for given in row.role_assessments:

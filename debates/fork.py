@@ -157,7 +157,7 @@ def _another_round(parent: StoredDebate) -> dict[str, Any]:
 
 
 def _follow_up(steps: Sequence[HistoryStep], settings: DebateSettings) -> _ForkStart:
-    """Start after the last round, without the decision to stop."""
+    """Start after the last round, and drop the decision to stop."""
     ended = next((step for step in steps if "stop" in step.state), None)
     if ended is None:
         raise BadInput("The checkpoints of this debate do not say where its rounds ended.")
@@ -195,7 +195,7 @@ def _write(
 def _shared_events(
     parent_id: str, stored: Sequence[StoredEvent], start: _ForkStart, first: NodeEvent, fork_id: str
 ) -> list[StoredEvent]:
-    """Return the fork's first events, with the times of shared ones moved to end now."""
+    """Return the fork's initial events; those shared with the parent are shifted to end now."""
     events = [(each.source or EventSource(parent_id, each.seq), each.as_event()) for each in stored]
     shared = [
         (source, event)
@@ -234,7 +234,7 @@ def _ends_rounds(event: Event) -> bool:
 async def run_again(
     records: Repository, parent: StoredDebate, point: ForkPoint, reporter: Reporter | None = None
 ) -> StoredDebate:
-    """Start the debate anew, with the recorded calls up to a point."""
+    """Restart the debate, using the recorded calls up to a point."""
     if not await asyncio.to_thread(records.recordings.read, parent.id):
         raise BadInput(f"Debate {parent.id[:8]} has no recording that could be reused.")
     if await asyncio.to_thread(records.origin, parent.id):

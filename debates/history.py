@@ -29,7 +29,7 @@ _LISTS = {"turns", "degraded"}
 
 
 class _CheckpointChain(BaseCheckpointSaver[Any]):
-    """A saver with one debate's checkpoints in memory, because LangGraph rereads them."""
+    """A saver that keeps one debate's checkpoints in memory, because LangGraph rereads them."""
 
     def __init__(self, newest_first: Sequence[CheckpointTuple]) -> None:
         super().__init__()

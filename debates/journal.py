@@ -230,7 +230,7 @@ class Journal:
             self._announce(outbox, stored.get(outbox.lease, []))
 
     def _write_all(self, said: Mapping[Lease, list[Event]]) -> dict[Lease, list[StoredEvent]]:
-        """Store the events of several debates; after an error, store those of each separately."""
+        """Store the events of several debates together or, after an error, one debate at a time."""
         try:
             return self._write(said)
         except DatabaseUnavailable:
@@ -247,7 +247,7 @@ class Journal:
             return {lease: [] for lease in said}
 
     def _write(self, said: Mapping[Lease, list[Event]]) -> dict[Lease, list[StoredEvent]]:
-        """Store the events of debates whose lease is still held; return what was stored."""
+        """Store the events of debates whose lease is still held, and return those events."""
         stored = {lease: encode(said[lease]) for lease in said}
         given = {
             "ids": [lease.debate_id for lease in said],

@@ -120,7 +120,7 @@ def read_lease(connection: sa.Connection, debate_id: str, columns: LeaseColumns 
 
 
 def is_held_by(connection: sa.Connection, debate_id: str, owner: str | None) -> bool:
-    """Return whether this owner, or if it is None any owner, holds the record's lease."""
+    """Return whether this owner (any owner if None) holds the record's lease."""
     row = read_lease(connection, debate_id)
     if row is None or owner not in (None, row.lease_owner):
         return False

@@ -49,7 +49,7 @@ class LiveEvents:
     async def follow(
         self, debate_id: str, viewing: Viewing = _EVERYTHING
     ) -> AsyncGenerator[list[StoredEvent]]:
-        """Yield events until the debate ends or is deleted, and empty lists if nothing happens."""
+        """Yield events until the debate ends or is deleted, and an empty list now and then."""
         if not await asyncio.to_thread(self._records.journal.last_seq, debate_id):
             with suppress(DamagedDebate):
                 await asyncio.to_thread(self._records.store_missing_events, debate_id)
@@ -139,7 +139,7 @@ class _RecentEvents:
         self.notify()
 
     def after(self, seq: int) -> list[StoredEvent] | None:
-        """Return some events after this number, or None if the first are no longer in memory."""
+        """Return events after this number, or None if the next one is no longer in memory."""
         if self._since is None or seq < self._since:
             return None
         first = bisect_right(self._events, seq, key=lambda each: each.seq)
@@ -232,7 +232,7 @@ class _Channel:
         return EventPage(stored, stored[-1].seq if stored else after)
 
     def _receive(self, group: Group) -> None:
-        """Append events that this process stored; after a gap, have the new events read instead."""
+        """Append events that this process stored; if some are missing, have them read instead."""
         if self._recent.is_started and group.stored and group.previous == self._recent.last:
             self._recent.append(group.stored)
         else:
@@ -287,7 +287,7 @@ class _Channel:
             self.end()
 
     async def render(self) -> None:
-        """Add HTML to new events at intervals, because rendering a paragraph is slow."""
+        """Render the HTML of new events at intervals, because rendering is slow."""
         shown = self._recent_for(Viewing(html=True))
         try:
             after = await asyncio.to_thread(self._html.start)

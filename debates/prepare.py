@@ -39,7 +39,7 @@ from contend.retrieval.template_search import open_searcher
 
 
 class Reporter:
-    """Receives progress and notes during preparation, and ignores both unless overridden."""
+    """Receives progress and notes during preparation; does nothing unless overridden."""
 
     def note(self, text: str) -> None:
         """Report something unexpected, as a full sentence."""

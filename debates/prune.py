@@ -103,7 +103,7 @@ def _shared_files(debate: StoredDebate | None) -> set[Path]:
 
 
 def _used_files(records: Repository, files: set[Path]) -> set[Path]:
-    """Return the files that other debates use, or all files if a damaged debate may use them."""
+    """Return the files that other debates use, or may use if they are damaged."""
     used: set[Path] = set()
     for each in records.ids():
         debate = _find(records, each)

@@ -63,7 +63,7 @@ class StoredDebate(BaseModel):
         return self.model_copy(update=changed)
 
     def as_settings(self) -> DebateSettings:
-        """Return the settings for reading; this release might refuse to run with them."""
+        """Return the settings without checking that this release can run with them."""
         return read_stored(SETTINGS[self.protocol], self.settings)
 
     def settings_to_run(self, changes: Mapping[str, Any] | None = None) -> DebateSettings:
@@ -132,7 +132,7 @@ class StoredDebate(BaseModel):
 
 
 def settings_in(state: DebateState, protocol: str) -> dict[str, Any]:
-    """Return only the protocol's own settings, because a client must not set internal ones."""
+    """Return only the protocol's settings, because a client must not set internal ones."""
     given = state.get("settings", {})
     return {name: given[name] for name in SETTINGS[protocol].model_fields if name in given}
 

@@ -185,7 +185,7 @@ class Repository:
             return read_page(connection, wanted, limit)
 
     def unfinished(self, untouched: timedelta) -> list[UnfinishedTask]:
-        """Return accepted debates that are paused or interrupted for long; fail damaged ones."""
+        """Return accepted debates untouched for this long; mark damaged ones as failed."""
         query = sa.select(tables.debates.c.id, tables.debates.c.lease_holder).join(tables.accepted)
         before = written(datetime.now(UTC) - untouched)
         damaged: list[DamagedDebate] = []

@@ -194,7 +194,7 @@ class _Run:
             await self._close("paused", "paused", why or "stopped by the user")
 
     async def _record(self, key: CallKey, call: RecordedCall) -> None:
-        """Record a call before the result is saved, so that a crash leaves no gap."""
+        """Record a call before its result is saved, so that a crash loses no recording."""
         with suppress(DatabaseUnavailable):  # the debate continues, but cannot be replayed
             await asyncio.to_thread(self.records.recordings.add, self.debate.id, key, call)
 
@@ -203,7 +203,7 @@ class _Run:
         self.watch(event)
 
     async def return_to_rating(self) -> None:
-        """Let the judge come next, as after the step that wrote the answer."""
+        """Go back to the point after the answer was written, so that the judge runs next."""
         snapshot = await self.graph.aget_state(self.config)
         if "final_answer" not in snapshot.values:
             raise BadInput(f"The checkpoints of debate {self.debate.id[:8]} are missing.")
@@ -331,7 +331,7 @@ class _Run:
         self.watch(last)
 
     async def _save(self, status: Status) -> None:
-        """Save during the next step; after a crash, the checkpoint still has everything."""
+        """Save while the next step runs; after a crash, the checkpoint has everything."""
         await self._saved()
         self._start_saving(_skip_if_unavailable, status)
 

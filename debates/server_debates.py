@@ -31,7 +31,7 @@ async def begin_on_server(
     debate_id: str,
     task_id: str | None = None,
 ) -> StoredDebate:
-    """Let the server check the question and choose the seats; if it refuses, store nothing."""
+    """Let the server check the question and choose the seats; store nothing if it refuses."""
     if draft.attachments.documents or draft.attachments.images:
         raise BadInput(
             "Documents and images are stored on this machine, where the server cannot read them."
@@ -83,7 +83,7 @@ async def _prepared(
 
 
 async def _create_thread(server: ServerConnection, protocol: str, debate_id: str) -> None:
-    """Create the debate's thread; replace one that an attempt to start the debate has left."""
+    """Create the debate's thread, replacing one from a failed attempt to start the debate."""
 
     async def create(client: LangGraphClient) -> bool:
         try:
@@ -140,7 +140,7 @@ async def _retrieve(
 async def take_opening(
     records: Repository, debate: StoredDebate, state: DebateState
 ) -> list[NodeEvent]:
-    """Return what the server said while it prepared the debate; it is needed only once."""
+    """Return, once, the events that the server sent while it prepared the debate."""
     said: list[NodeEvent] | None = debate.settings.pop(OPENING, None)
     if said is None:  # an earlier release has stored the debate
         return [retrieval_event(state["retrieval"])]

@@ -52,7 +52,7 @@ class FailedOnServer(ModelFailed):
 
 
 class _NoCheckpointer:
-    """Stands in for the checkpointer, because only the server knows the pending answers."""
+    """A stand-in for the checkpointer, because only the server knows the pending answers."""
 
     async def aget_tuple(self, _: Any) -> None:
         return None
@@ -150,7 +150,7 @@ class ServerGraph:
         return await self._server.ask_with_retries(create)
 
     async def _find_our_run(self, client: LangGraphClient) -> str | None:
-        """Return the run that an earlier request created although its answer was lost, if any."""
+        """Return the run created by an earlier request whose response was lost, if any."""
         runs = await client.runs.list(self._thread, limit=5)
         owner = self._lease.owner if self._lease else None
         return next((each["run_id"] for each in runs if _recorded_by(each) == owner), None)

@@ -104,7 +104,7 @@ class ServerConnection:
     async def ask_about_run(
         self, question: Callable[[LangGraphClient], Awaitable[Result]]
     ) -> Result:
-        """Ask patiently about a run; raise ServerLost if refused, because the run continues."""
+        """Ask about a run, with retries; raise ServerLost if refused, because the run continues."""
         try:
             return await self.ask_with_retries(question)
         except BadInput as refused:

@@ -119,7 +119,7 @@ def configure(
 def settings_from(
     protocol: str, values: Mapping[str, Any], source: str, preset: Preset | None = None
 ) -> DebateSettings:
-    """Return settings given by a program, without reading variables or the config file."""
+    """Return the settings given by a program, ignoring variables and the config file."""
     schema = _schema(protocol)
     given = _from_preset(schema, preset) if preset else {}
     given |= {_known(schema, name, source): Given(value, source) for name, value in values.items()}
@@ -134,7 +134,7 @@ def settings_of_preset(preset: Preset) -> dict[str, Any]:
 def stored_settings_from(
     protocol: str, stored: Mapping[str, Any], changes: Mapping[str, Any]
 ) -> DebateSettings:
-    """Return a debate's settings with changes, without settings that this release lacks."""
+    """Return a debate's settings with changes, dropping settings that this release lacks."""
     schema = _schema(protocol)
     known = {name: Given(stored[name], _STORED) for name in schema.model_fields if name in stored}
     given = known | {

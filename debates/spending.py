@@ -29,7 +29,7 @@ Limits = dict[str, Any]
 NO_LIMITS: Limits = {"budget": None, "max_cost": None}
 # What the state said at the end of our last run; what it says more later, a server has spent.
 _IN_STATE = "in the state"
-# The beginning of the entries for what servers have spent.
+# The prefix of the entries for what servers have spent.
 _ELSEWHERE = "server "
 
 
@@ -66,7 +66,7 @@ class Spending:
         return Amount(tokens or 0, cost or 0.0)
 
     def since_our_run(self, debate_id: str, in_state: "Amount") -> "Amount":
-        """Return what a server has spent since our last run; after a crash, that is not known."""
+        """Return what a server has spent since our last run, as far as it is known."""
         from contend.models.budget import NOTHING, Amount
 
         with self._engine.connect() as connection:

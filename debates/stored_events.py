@@ -87,7 +87,7 @@ def lock_sources(connection: sa.Connection, stored: Iterable[StoredEvent]) -> No
 
 
 def reassign_shared_events(connection: sa.Connection, debate_id: str) -> None:
-    """Before a debate is deleted, move each shared event to a fork that shares it."""
+    """Move each shared event to a fork that shares it, before the debate is deleted."""
     # A write locks the debate in SQLite too, so that no fork of it appears in the meantime.
     connection.execute(debates.update().where(debates.c.id == debate_id).values(id=debate_id))
     query = EVENTS.where(events.c.source_id == debate_id)

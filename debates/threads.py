@@ -51,7 +51,7 @@ class _Run:
 
 
 class ThreadRunner:
-    """Ensures that only one process runs a thread, and keeps the thread's record."""
+    """Ensures that only one process runs a LangGraph thread, and updates the thread's record."""
 
     def __init__(self, records: Callable[[], Repository], where: str) -> None:
         self._records, self._where = records, where
@@ -205,7 +205,7 @@ def _find_or_none(records: Repository, thread: str) -> StoredDebate | None:
 def ending_of(
     state: DebateState, protocol: str, failure: BaseException | None, *, is_done: bool
 ) -> Ending:
-    """Return how a run ended, as our own runner would record it."""
+    """Return how a run ended, in the terms of our own runner."""
     if isinstance(failure, ModelFailed) and failure.kind == BUDGET:
         settings = stored_settings(state, SETTINGS[protocol])
         return Ending("paused", why_not_asked(failure, settings))

@@ -68,7 +68,7 @@ class ArmContext:
         return self.plans[GATED_PROTOCOL].settings
 
     def may_go_on(self, done: int, planned: int, next_tokens: float | None = None) -> bool:
-        """Return whether more calls are planned or, with a budget, affordable."""
+        """Return whether another call is planned or, if there is a budget, affordable."""
         if self.budget is None:
             return done < planned
         used = _tokens(self.spent())

@@ -19,7 +19,7 @@ class ChosenItems(BaseModel):
     versions: dict[str, int] = {}
 
     def changed_in(self, other: "ChosenItems") -> list[str]:
-        """Return the items that both have, with different content."""
+        """Return the items that are in both but differ."""
         shared = self.hashes.keys() & other.hashes.keys()
         return sorted(key for key in shared if self.hashes[key] != other.hashes[key])
 
@@ -48,7 +48,7 @@ NO_ITEMS = ChosenItems()
 
 
 def describe_change(changed: list[str], before: ChosenItems, after: ChosenItems) -> str:
-    """Name some of the changed items, and the versions of their data sets if these differ."""
+    """Describe some of the changed items, and the versions of their data sets if they differ."""
     more = len(changed) - _MOST_NAMED
     named = ", ".join(changed[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
     sets = dict.fromkeys(key.partition("/")[0] for key in changed)

@@ -157,7 +157,7 @@ def read_own(name: str) -> LoadedItems:
 
 
 def read_own_lines(name: str) -> list[str]:
-    """Return the lines of a data set of another form, after its header."""
+    """Return the lines after the header of a built-in data set with a format of its own."""
     header, *lines = read_text(DATASETS / f"{name}.jsonl").split("\n")
     DataHeader.model_validate_json(header)
     return [line for line in lines if line]

@@ -68,7 +68,7 @@ class Flips:
 
     @property
     def captured(self) -> float | None:
-        """Return how much of the gap between vote and best draft the final answers close."""
+        """Return how much of the gap between the vote and the best draft was closed."""
         gap = self.any_right - self.vote_right
         return (self.final_right - self.vote_right) / gap if gap else None
 

@@ -40,7 +40,7 @@ class ReadCase:
 
     @property
     def is_misread(self) -> bool:
-        """Return whether the reply was parsed wrongly, rather than not at all."""
+        """Return whether the reply was parsed incorrectly (not just left unparsed)."""
         return not self.is_right and self.read != UNREADABLE
 
 

@@ -92,7 +92,7 @@ def _without_input(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_our_values(saver: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[Any]:
-    """Return a saver that also reads what our own saver has written."""
+    """Return a saver that can also read checkpoints written by our own saver."""
     ours = saver.with_allowlist(storable_types())
     if type(ours.serde) is JsonPlusSerializer:
         ours = copy(ours)  # other graphs may use the server's saver

@@ -1,4 +1,4 @@
-"""The ways to refuse, stop or fail a debate; any other exception is a bug."""
+"""Exceptions that refuse, stop or fail a debate; any other exception is a bug."""
 
 from typing import TYPE_CHECKING
 

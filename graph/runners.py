@@ -1,4 +1,4 @@
-"""Lets a server that runs the graphs itself keep the leases and records of its debates."""
+"""Manages leases and records of debates that a LangGraph server runs."""
 
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Protocol
@@ -17,7 +17,7 @@ class Runner(Protocol):
         """Save the state that a node starts with."""
 
     def recorded_settings(self, debate_id: str) -> DebateState:
-        """Return the protocol and settings in a running debate's record, if there is one."""
+        """Return the protocol and settings in a running debate's record, or an empty state."""
 
 
 _runner: Runner | None = None
@@ -29,7 +29,7 @@ def set_runner(runner: Runner | None) -> None:
 
 
 def is_same_run(snapshot: Any, config: Any) -> bool:
-    """Return whether this run wrote the checkpoint itself, and now resumes after a crash."""
+    """Return whether this run wrote the checkpoint, and is resuming after a crash."""
     given = {**config.get("configurable", {}), **config.get("metadata", {})}
     run = given.get("run_id")
     return run is not None and str(run) == str((snapshot.metadata or {}).get("run_id"))

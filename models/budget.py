@@ -258,7 +258,7 @@ class Ledger:
         return math.floor(output)
 
     async def _wait(self, budget: CallBudget) -> None:
-        """Wait a moment for another call to return unused budget, unless a pause is requested."""
+        """Wait briefly for other calls to release unused budget, unless a pause is requested."""
         changed = asyncio.Event()
         self._waiting.add(changed)
         try:

@@ -40,7 +40,7 @@ class KeySource:
 
 
 def load_keys(folder: Path) -> list[str]:
-    """Add the variables in .env and the stored keys to the environment, and return notices."""
+    """Load .env and the stored keys into the environment, and return notices."""
     _added.clear()
     outside = {*os.environ}
     given, notices = _read_dotenv(folder / ".env")

@@ -129,7 +129,7 @@ class ProviderLimits:
         return self.failures >= _FAILURES_IN_A_ROW
 
     def may_ask(self) -> bool:
-        """Return whether to try the provider, during an outage only once per interval."""
+        """Return whether to try the provider; during an outage, only once per interval."""
         if self.is_down and _now() < self._next_probe:
             return False
         self._next_probe = _now() + _SECONDS_BETWEEN_PROBES
@@ -142,7 +142,7 @@ class ProviderLimits:
         self._next_probe = max(self._next_probe, _now() + _SECONDS_BETWEEN_PROBES)
 
     def outage(self, provider: str) -> Outage | None:
-        """Return the provider's outage, or None if the provider works or is due for another try."""
+        """Return the provider's outage, or None if the provider may be called."""
         if not self.is_down or _now() >= self._next_probe:
             return None
         clock = datetime.now(UTC)
@@ -201,7 +201,7 @@ class ProviderLimits:
         )
 
     def _is_within(self, allowance: Allowance) -> bool:
-        """Check the debate's own limits, ignoring the calls of debates with looser limits."""
+        """Return whether a call fits its debate's limits; debates with looser ones do not count."""
         while self._last_minute and self._last_minute[0].at <= _now() - 60:
             self._last_minute.popleft()
         at_once, requests, tokens = allowance.limits

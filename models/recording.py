@@ -70,7 +70,7 @@ class Recording:
         return CallKey(*same, self._made[same] - 1)
 
     def count(self, made: Iterable[CallKey]) -> None:
-        """Count earlier calls, so that equal later calls get new numbers."""
+        """Count earlier calls, so that later calls with the same content get new numbers."""
         self._made.update((key.asked, key.messages) for key in made)
 
     def has_made(self, key: CallKey) -> bool:
@@ -95,7 +95,7 @@ def using_recording(recording: Recording) -> Iterator[None]:
 
 
 def is_recording() -> bool:
-    """Return whether our own runner runs this debate, because only that runner records calls."""
+    """Return whether our own runner runs this debate; only that runner records calls."""
     return _recording.get() is not None
 
 
@@ -126,7 +126,7 @@ async def replay_or_record(
 
 
 def _unpaid(call: RecordedCall) -> RecordedCall:
-    """Return a call without usage, because a debate does not pay for reused calls."""
+    """Return the call without usage, because a reused call costs nothing."""
     received = [
         replace(each, trouble=replace(each.trouble, usage=NO_USAGE)) if each.trouble else each
         for each in call.received

@@ -86,7 +86,7 @@ async def _choose_models(settings: DebateSettings) -> tuple[list[Seat], str]:
 
 
 async def _choose_judge(seats: list[Seat], settings: DebateSettings) -> tuple[list[Seat], str]:
-    """Give the judge a model that no debater uses, unless the user chose one, and add a notice."""
+    """Give the judge a model that no debater uses, unless the user chose one; add a notice."""
     judge = next((seat for seat in seats if seat.role == "judge"), None)
     debaters = [seat for seat in seats if seat.role not in NOT_DEBATING]
     sharing = [seat.name for seat in debaters if judge and seat.model == judge.model]
@@ -125,7 +125,7 @@ async def preflight(
     documents: Sequence[Document] = (),
     images: Sequence[Image] = (),
 ) -> list[str]:
-    """Raise BadInput for anything that would fail after the first paid call, or return notices."""
+    """Raise BadInput for anything that would fail after the first paid call; return notices."""
     await asyncio.to_thread(load_stored_keys)
     for key in settings.prices:
         parse_spec(key)
@@ -197,7 +197,7 @@ def window_for(model: str, settings: DebateSettings) -> int | None:
 
 
 def is_small(seats: Iterable[Seat]) -> bool:
-    """Return whether any seat's model needs short prompts."""
+    """Return whether the model of any seat needs short prompts."""
     specs = [parse_spec(seat.model) for seat in seats]
     return any(provider_of(spec).is_small(spec.name) for spec in specs)
 

@@ -44,7 +44,7 @@ Node = TypeVar("Node", bound=Callable[..., Awaitable[dict[str, Any]]])
 def call_budget(
     state: DebateState, runtime: "Runtime[Any]", phase: str, pause_requested: Callable[[], bool]
 ) -> CallBudget:
-    """Return the budget for the next call, with the cost of the final answer set aside."""
+    """Return the budget for the next call, reserving the cost of the final answer."""
     settings: DebateSettings = runtime.context
     cap = cap_of(settings)
     if cap is None:
@@ -113,7 +113,7 @@ def budget_stop(state: DebateState, settings: DebateSettings) -> StopDecision | 
 
 
 def ends_rounds_when_spent(node: Node) -> Node:
-    """Make a node stop the rounds if the budget is too small for the node's next call."""
+    """Make a node end the rounds if the budget does not cover the node's next call."""
 
     @wraps(node)
     async def run(state: DebateState, runtime: "Runtime[Any]") -> dict[str, Any]:
@@ -172,7 +172,7 @@ def _price(
     calls: Sequence[PlannedCall],
     said_next: int | None = None,
 ) -> Amount:
-    """Return the likely cost of these calls, with a safety margin for the most uncertain call."""
+    """Return the likely cost of these calls, plus a margin for the most uncertain call."""
     calls = [each for each in calls if not each.seat.is_human]
     if not calls:
         return NOTHING

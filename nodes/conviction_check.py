@@ -154,7 +154,7 @@ def _conviction(
 
 
 def _names(state: DebateState, settings: DebateSettings, others: Sequence[str]) -> dict[str, str]:
-    """Map each name of a seat to the seat's id, with the most reliable names last."""
+    """Map each possible name of a seat to its id, the most reliable names last."""
     # All seats are included, so that part of one name is not mistaken for another name. A model's
     # name counts only if exactly one of the other seats uses the model.
     seats = [seat for seat in state["seats"] if strategy_for(settings).answers(seat)]

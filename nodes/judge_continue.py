@@ -1,4 +1,4 @@
-"""Decides after each round whether to continue, by the protocol's rule or a person's request."""
+"""Decides after each round whether to continue."""
 
 from collections.abc import Sequence
 from typing import Any

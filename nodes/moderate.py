@@ -82,7 +82,7 @@ def _adjust(
 def _further_turn(
     state: DebateState, said: Turn, phase: PhaseName, text: str, found: Ruling | Adjustment
 ) -> Turn:
-    """Return a separate turn for a decision in another turn's control block."""
+    """Return a separate turn for a decision that another turn's control block contains."""
     update = {
         "id": next_turn_id(state, phase, said.seat),
         "phase": phase,
@@ -120,7 +120,7 @@ async def _propose_positions(
 
 
 def _with_positions(turn: Turn, sides: list[Seat], positions: list[str]) -> Turn:
-    """Add the positions to the text, because viewers do not see the control block."""
+    """Append the positions to the text, because viewers do not see the control block."""
     held = zip(sides, positions, strict=True)
     lines = "\n".join(f"- {side.name}: {position}" for side, position in held)
     return turn.model_copy(update={"text": f"{turn.text}\n\n{lines}"})

@@ -22,7 +22,7 @@ Node = Callable[[DebateState, Runtime[Any]], Awaitable[dict[str, Any]]]
 
 
 def with_thread_settings(node: Node, model: type[DebateSettings]) -> Node:
-    """Run a node with its thread's settings, overridden by those in a given context."""
+    """Run a node with its thread's settings; a given context overrides them."""
 
     @wraps(node)
     async def run(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def _missing_settings(state: DebateState, thread: str) -> DebateState:
 
 
 def stored_settings(state: DebateState, model: type[DebateSettings]) -> DebateSettings:
-    """Return a thread's settings for reading; this release might refuse to run with them."""
+    """Return a thread's settings without checking that this release can run with them."""
     return read_stored(model, state["settings"])
 
 
@@ -106,7 +106,7 @@ async def _check(state: DebateState, seats: list[Seat], settings: DebateSettings
 def _changed_seats(
     seats: list[Seat], before: DebateSettings, settings: DebateSettings
 ) -> list[Seat]:
-    """Apply changed settings to the seats, but keep later decisions such as proposed positions."""
+    """Apply changed settings to the seats, but keep what was decided since, such as positions."""
     old, new = (_seats_of(each) for each in (before, settings))
     if old.keys() != new.keys():
         raise BadInput(

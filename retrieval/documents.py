@@ -73,7 +73,7 @@ class Corpus:
 
 
 def load_documents(paths: Sequence[Path]) -> tuple[list[Loaded], list[str]]:
-    """Read files and folders, refusing all if one is unreadable, and return notices too."""
+    """Read files and folders, and return notices; raise BadInput if any file is unreadable."""
     problems: list[str] = []
     skipped: Counter[str] = Counter()
     notices: list[str] = []

@@ -177,7 +177,7 @@ async def _is_made_by(
     wanted: Mapping[str, str],
     texts: Mapping[str, str],
 ) -> bool:
-    """Return whether the model still produces a stored vector, because models can be replaced."""
+    """Return whether the model still produces the stored vectors; it may have been replaced."""
     keys = {digest: key for key, digest in wanted.items()}
     known = [(at, keys[digest]) for at, digest in enumerate(entries.values()) if digest in keys]
     if embedder.pinned or not known:

@@ -47,7 +47,7 @@ class DocumentAccess:
 async def find_passages(
     access: DocumentAccess, about: Sequence[str], embedder: Embedder, limit: int
 ) -> tuple[Passage, ...]:
-    """Return the passages nearest to the texts: the best for each text, then the second best."""
+    """Return the passages nearest to the texts: the best of each text, then the second best."""
     if not access.shown:
         return ()
     documents = access.documents

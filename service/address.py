@@ -51,7 +51,7 @@ class ServiceState:
 
 
 def running_service() -> ServiceState | None:
-    """Return the state of the running service with our data, or None if none answers soon."""
+    """Return the state of the service that uses our data folder, or None if it does not respond."""
     try:
         host, port = _published()
         _, body = _get(host, port, "/readyz", _SECONDS_FOR_STATE)
@@ -68,7 +68,7 @@ def running_service() -> ServiceState | None:
 
 
 def page_of(debate_id: str) -> str | None:
-    """Return the URL of a debate's web page, or None if no service with our data is running."""
+    """Return the URL of a debate's web page, or None if no service uses our data folder."""
     try:
         host, port = _published()
         if not _has_debate(host, port, debate_id):

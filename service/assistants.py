@@ -1,4 +1,4 @@
-"""Registers the presets as assistants of a LangGraph server."""
+"""Registers the presets as assistants on a LangGraph server."""
 
 import asyncio
 from collections.abc import Mapping

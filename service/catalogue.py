@@ -61,7 +61,7 @@ class Models(BaseModel):
 
 
 class LikelyAnswer(BaseModel):
-    """The usual calls, tokens and cost of a similar debate."""
+    """The typical calls, tokens and cost of such a debate."""
 
     calls: int
     tokens: int

@@ -1,4 +1,4 @@
-"""Describes the requests, answers and errors of OpenAI's chat API, as far as debates have them."""
+"""Describes the requests, responses and errors of OpenAI's chat API that debates support."""
 
 from datetime import date
 from typing import Any, Literal
@@ -40,7 +40,7 @@ class StreamOptions(BaseModel):
 
 
 class ChatRequest(BaseModel):
-    """A request of OpenAI's chat API."""
+    """A request in the format of OpenAI's chat API."""
 
     model_config = ConfigDict(extra="allow")
 

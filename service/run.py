@@ -73,7 +73,7 @@ class Run:
         return is_detached(self.control)
 
     def stop(self, reason: str) -> None:
-        """Stop after the current turn; leave a debate on a server to it, if nobody paused it."""
+        """Stop after the current turn; a debate on a server continues there unless paused."""
         if self.debate.server and not self.control.drain_requested:
             self.control.request_drain(DETACHED)
             self.task.cancel()

@@ -30,13 +30,13 @@ from contend.service.uploads import Start, Upload, read_upload
 
 
 async def start_debate(runs: Runs, request: Request) -> StoredDebate:
-    """Start a debate; a request that is still being read does not count as a running debate."""
+    """Start a debate. While its request is being read, it does not count as running."""
     async with read_upload(request) as upload:
         return (await start_run(runs, upload, client_of(request))).debate
 
 
 async def start_run(runs: Runs, upload: Upload, client: str, *, is_attended: bool = True) -> Run:
-    """Start a debate; if unattended, refuse a debate that would wait for a person."""
+    """Start a debate; refuse an unattended one that would wait for a person."""
     with runs.reserve_slot(client), refusing_bad_input():
         debate = await _write_debate(runs, upload, is_attended=is_attended)
         return runs.begin(debate, client=client)
@@ -114,7 +114,7 @@ def _check_models(models: Iterable[str], options: ServiceOptions, own: DebateSet
 
 
 def own_settings(options: ServiceOptions, protocol: str) -> DebateSettings:
-    """Return the operator's settings; report errors in them as the operator's, not the client's."""
+    """Return the operator's settings; errors in them are reported as server errors."""
     with refusing_settings() if protocol in SETTINGS else nullcontext():
         return options.settings_of(protocol, {})
 

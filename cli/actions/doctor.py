@@ -225,7 +225,7 @@ async def _hosted_provider(name: str) -> Finding:
 
 
 def _service() -> Iterator[Finding]:
-    """Show which providers the running service does not call at the moment."""
+    """Show which providers the running service currently does not call."""
     running = running_service()
     if running is None:
         return

@@ -40,7 +40,7 @@ def show_download(file: Weights, *, quiet: bool) -> AbstractContextManager[weigh
 
 
 def describe_download(file: Weights) -> list[str]:
-    """Say what is downloaded and how long it takes, and for a chat model what to use instead."""
+    """Describe the download and how long it takes, and the alternatives to a chat model."""
     about = f"{_megabytes(file)}, {file.licence}"
     lines = [f"Downloading {file.name}, once ({about}): {_usual_time(file)} at 10 MB/s."]
     real = "a real model: `contend ask --model PROVIDER:NAME`, for example openai:gpt-5-mini."

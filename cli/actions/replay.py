@@ -46,7 +46,7 @@ def show_events(
 def replay_until(
     reference: str, where: str, *, as_json: bool, as_events: bool, is_raw: bool
 ) -> int:
-    """Rerun a debate as a new one: recorded replies up to a point, then model calls."""
+    """Rerun a debate as a new one, with recorded replies up to a point and model calls after it."""
     point, output = ForkPoint.parse(where), Output(as_json, as_events, plain=is_raw)
     with database.existing(reference) as (records, parent):
         reporter = TerminalReporter(quiet=output.quiet)

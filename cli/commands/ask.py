@@ -209,7 +209,9 @@ def resume(  # noqa: PLR0913, PLR0917 - one parameter per option
     max_cost: options.MaxCost = None,
     server: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="The new address of the server that runs the debate."),
+        typer.Option(
+            metavar="URL", help="Address of the server that runs the debate, if it has changed."
+        ),
     ] = None,
     json: options.Json = False,
     events: _Events = False,

@@ -9,7 +9,8 @@ def delete(
     debate: DebateId,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     here: Annotated[
-        bool, typer.Option("--here", help="Delete it here even if its server does not answer.")
+        bool,
+        typer.Option("--here", help="Delete the local copy even if its server does not answer."),
     ] = False,
 ) -> None:
     """Delete one debate: its turns, checkpoints, recorded model calls, rating and stored files.

@@ -9,7 +9,7 @@ import typer
 from contend.cli.commands import options
 from contend.cli.commands.ask import ask, read_request
 
-_UNUSED_ASK_OPTIONS = ("context", "dry_run", "cassette", "follow_up", "events", "plain")
+_UNUSED_ASK_OPTIONS = {"context", "dry_run", "cassette", "follow_up", "events", "plain", "server"}
 _Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="Print the estimate without the notes below it.")
 ]
@@ -24,7 +24,7 @@ def estimate(**given: Any) -> int:
         from contend.cli.actions.estimate import estimate_question
         from contend.cli.view.console import Output  # slow to import
 
-    asked = read_request(given | {"dry_run": True})
+    asked = read_request(given | {"dry_run": True, "server": None})
     return estimate_question(asked, Output(json, False, quiet))
 
 

@@ -58,8 +58,8 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
         bool,
         typer.Option(
             "--equal-tokens",
-            help="For each item, let every arm use as many tokens as the first protocol in --arms "
-            "did.",
+            help="Give every arm the same token budget for an item: what the first protocol in "
+            "--arms used.",
         ),
     ] = False,
     judge: Annotated[
@@ -165,7 +165,7 @@ def recorded(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Measure how accurate votes of several models are, using recorded answers.
+    """Measure the accuracy of majority votes in recorded answers.
 
     With mmlu_pro, a vote of all models is compared with a gate: ask two models, and the others
     only if the two differ. With forecastbench, pooled probabilities are scored. Makes no model
@@ -217,10 +217,10 @@ def judge(
 
 @app.command("signals")
 def signals(json: options.Json = False) -> int:
-    """Check that Contend parses the signals in typical model replies correctly.
+    """Measure how well Contend parses replies of models.
 
-    Signals are the decisions in a reply: verdicts, concessions, critiques and ratings. Makes no
-    model calls.
+    It reads the decisions in typical replies: verdicts, concessions, critiques and ratings. Makes
+    no model calls.
     """
     from contend.cli.actions.evals import print_signals  # slow to import
 

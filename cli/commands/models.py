@@ -15,7 +15,7 @@ def pull_model(
         typer.Argument(
             metavar="NAME",
             help="The model, or hf:OWNER/REPO/FILE.gguf from the Hugging Face hub "
-            "(default: the models that a debate without an API key needs).",
+            "(default: the models used when there is no API key).",
         ),
     ] = None,
 ) -> None:

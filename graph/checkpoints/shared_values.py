@@ -64,7 +64,7 @@ def add(cursor: sqlite3.Cursor, thread: str, rows: Iterable[tuple[str, str, byte
 async def restore_shared_values(
     connection: Any, thread: str, checkpoint: Any, serde: SerializerProtocol, known: Known
 ) -> None:
-    """Put the shared values back; `known` spares a list of checkpoints from reading them again."""
+    """Restore the shared values; `known` caches those that earlier checkpoints needed."""
     hashes: Mapping[str, str] = checkpoint.pop(_KEY, {})
     if missing := {*hashes.values()} - known.keys():
         query = f"{_FIND} AND hash IN ({', '.join('?' * len(missing))})"

@@ -47,7 +47,7 @@ class SqliteFile:
 
     @contextmanager
     def wait_in_queue(self) -> Iterator[None]:
-        """Let one writer at a time use the file, and refuse all waiting ones if it stays locked."""
+        """Let one writer at a time use the file; if it stays locked, refuse all that wait."""
         # SQLite itself makes writers poll; with many writers, some would wait until they time out.
         ours = _QueueEntry()
         with self._mutex:

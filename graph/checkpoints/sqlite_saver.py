@@ -107,7 +107,7 @@ class Writer(SqliteSaver):
 
 
 class _ThreadSaver(AsyncSqliteSaver):
-    """A saver with a thread for writes, which wait only once for a busy event loop."""
+    """A saver that writes in a thread of its own, because the event loop may be busy."""
 
     def __init__(
         self, reader: aiosqlite.Connection, writer: Writer, thread: ThreadPoolExecutor
@@ -134,7 +134,7 @@ class _ThreadSaver(AsyncSqliteSaver):
         await self.in_thread(self.writer.delete_thread, thread_id)
 
     async def in_thread(self, write: Callable[..., Result], *what: Any) -> Result:
-        """Run a write in the thread, to its end even if the waiting step is canceled."""
+        """Run a write in the saver's thread; it completes even if the awaiting step is canceled."""
         loop = asyncio.get_running_loop()
         return await asyncio.shield(loop.run_in_executor(self._thread, partial(write, *what)))
 

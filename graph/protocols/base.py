@@ -88,7 +88,7 @@ class Strategy(ABC, Generic[SomeSettings]):
         return self.rounds[1]
 
     def repeats_prompt(self, state: DebateState, part: str) -> bool:
-        """Return whether the seat's next prompt will probably begin like this one."""
+        """Return whether the seat's next prompt will probably have the same beginning."""
         if state.get("stop"):
             return part == "verdict"
         return state["round"] < self.last_round(state)
@@ -138,7 +138,7 @@ class Strategy(ABC, Generic[SomeSettings]):
         return None
 
     def label(self, seat: Seat, place: int) -> str:
-        """Return a seat's name for other speakers, given its index among the seats of its role."""
+        """Return the name that other speakers see, given the seat's index within its role."""
         return seat.name
 
     def token_limit(self, phase: PhaseName) -> int | None:
@@ -160,7 +160,7 @@ class Strategy(ABC, Generic[SomeSettings]):
         return {}
 
     def round_facts(self, state: DebateState) -> dict[str, Any]:
-        """Return facts for viewers about a finished round, other than objections."""
+        """Return facts about a finished round for viewers, except objections."""
         return {}
 
 

@@ -195,7 +195,7 @@ class DebateSettings(Settings):
         return f"{seat.id}_model" in self.model_fields_set
 
     def adapted_to_small_models(self) -> Self:
-        """Return a copy with few rounds and no templates, except where the user chose otherwise."""
+        """Return a copy with few rounds and no templates, unless the user set them."""
         chosen = self.model_fields_set
         changes: dict[str, Any] = {} if chosen & self.small_rounds.keys() else {**self.small_rounds}
         if "templates" not in chosen:

@@ -268,7 +268,7 @@ class ModeratedSettings(DebateSettings):
 
     @model_validator(mode="after")
     def _check_names_of_sides(self) -> Self:
-        """Refuse a side named like an official, because speakers are identified by name."""
+        """Refuse a side with the name of another role, because speakers are identified by name."""
         officials = {
             self.moderator_name: "the moderator",
             self.fact_checker_name: "the fact checker",

@@ -10,7 +10,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def read_stored(model: type[Model], values: Mapping[str, Any]) -> Model:
-    """Return stored settings without checking limits, so that old debates stay readable."""
+    """Read stored settings without checking limits, so that old debates stay readable."""
     known = {name: values[name] for name in model.model_fields if name in values}
     try:
         return model.model_validate(known)
@@ -32,7 +32,7 @@ def _construct(model: type[Model], known: Mapping[str, Any]) -> Model:
 
 
 class _UnknownForm(ValueError):
-    """Raised for a value whose form this release does not know; the default replaces it."""
+    """Raised if this release does not know the format of a value; the default is used instead."""
 
 
 def _read(kind: Any, value: Any) -> Any:

@@ -111,7 +111,7 @@ class SocketRest:
         self._next = self._loop.call_soon(self.begin, seconds)
 
     def _transport(self) -> asyncio.Transport | None:
-        """Return nothing after the end of the response, when another may use the connection."""
+        """Return None after the end of the response, when another may use the connection."""
         connection = self._answer.connection
         return connection.transport if connection else None
 

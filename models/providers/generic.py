@@ -76,7 +76,7 @@ def _open(provider_name: str, name: str, options: Options) -> Opened[BaseChatMod
 
 
 async def _check(provider_name: str, names: list[str]) -> None:
-    """Open each model once, to find a missing package or key without a paid call."""
+    """Open each model, to find a missing package or key before any paid call."""
     for name in names:
         try:
             _open(provider_name, name, Options())

@@ -110,7 +110,7 @@ class StreamFormat(Protocol):
 async def read_pieces(
     response: Any, form: StreamFormat
 ) -> AsyncIterator[tuple[StreamedEvent, bool]]:
-    """Yield a response's events, and whether each was merged from events with only words."""
+    """Yield a response's events, each with whether it was merged from several."""
     lines_read = LineReader(response)
     async for lines in lines_read:
         has_words = False

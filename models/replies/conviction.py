@@ -83,7 +83,7 @@ def _read_claim(statement: str) -> tuple[Claim, int] | None:
 
 
 def claim_from_report(report: ConvictionBlock, speech: str) -> Claim | None:
-    """Convert an extracted block to a claim, or return None if the text has no such concession."""
+    """Convert an extracted block to a claim, or return None if the text does not confirm it."""
     conceding = re.search(r"conced|convinc|persuad", " ".join(own_sentences(speech)), re.IGNORECASE)
     if report.convinced and not conceding:
         return None
@@ -91,7 +91,7 @@ def claim_from_report(report: ConvictionBlock, speech: str) -> Claim | None:
 
 
 def named_seat(named: str, known: Mapping[str, str]) -> str | None:
-    """Return the seat called `named`, or else a seat with whose name it begins."""
+    """Return the seat with this name, or else the seat whose name the text begins with."""
     exactly = {name.casefold(): seat for name, seat in known.items()}
     if named.strip().casefold() in exactly:
         return exactly[named.strip().casefold()]

@@ -64,7 +64,7 @@ class CritiqueBlock(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _is_not_ready_by_default(cls, values: Any) -> Any:
-        """Add a missing `ready`, because the form for the first round does not ask for it."""
+        """Set a missing `ready` to false, because the first round's form does not ask for it."""
         return {"ready": False, **values} if isinstance(values, dict) else values
 
 

@@ -107,7 +107,7 @@ def _is_signal(sentence: str) -> bool:
 
 
 def _may_close(before: Line) -> bool:
-    """Return whether the ready signal still counts, given the line right before it."""
+    """Return whether the ready signal counts, given the line before it."""
     text = before.text.rstrip(" *_\"”)'\ufe0f")
     marked, ended = _MARK.search(text), text.endswith((".", "!", *STATUS_MARKS))
     if not before.own or text.endswith((*":,;?…–—-",)):
@@ -212,7 +212,7 @@ def _severity_of(lead: str) -> Severity | None:
 
 
 def _status_of(lead: str, rest: str) -> PointStatus | None:
-    """Return the status that the symbols show, or `open` if they contradict each other."""
+    """Return the status shown by the symbols, or `open` if they contradict each other."""
     signs = {sign for sign in lead if sign in STATUS_MARKS} | set(_ENDING.findall(rest))
     states = {STATUS_MARKS[sign] for sign in signs}
     return states.pop() if len(states) == 1 else ("open" if states else None)

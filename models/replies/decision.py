@@ -36,13 +36,13 @@ def decision_from_block(block: DecisionBlock, speech: str) -> Decision:
 
 
 def decision_from_text(speech: str) -> Decision | None:
-    """Parse a first line that begins with CONTINUE or STOP, or later lines that agree."""
+    """Parse CONTINUE or STOP at the start of the first line, or of later lines if they agree."""
     found = first_signal(speech, _read_word)
     return Decision(decision=found[0], reasoning=found[1], read_from="words") if found else None
 
 
 def decision_from_report(report: DecisionBlock, speech: str) -> Decision | None:
-    """Convert an extracted block, or return None if the judge did not write its decision."""
+    """Convert an extracted block, or return None if the judge's text lacks that decision."""
     if not re.search(rf"\b{report.decision}", " ".join(own_sentences(speech)), re.IGNORECASE):
         return None
     read = decision_from_block(report, speech)

@@ -51,7 +51,7 @@ def _is_misspelt(given: str, known: str) -> bool:
 
 
 def number_in(value: Any) -> float | None:
-    """Return a number, even from text such as 0.7, 70%, about 0,7 or 7/10."""
+    """Return the number in a value, even in text such as "70%", "about 0,7" or "7/10"."""
     if isinstance(value, str):
         value = _number_in_text(value)
     if isinstance(value, bool) or not isinstance(value, int | float):

@@ -307,7 +307,7 @@ def _stated_in_words(speech: str, outcomes: Outcomes) -> StatedProbabilities | N
 
 
 def _with_decimal_points(stated: str, outcomes: Outcomes) -> str:
-    """Change 0,7 to 0.7, unless the comma may precede an outcome that starts with a digit."""
+    """Change 0,7 to 0.7, unless the comma may separate outcomes that start with digits."""
     if any(name.strip()[:1].isdigit() for name in (*outcomes, *outcomes.values())):
         return stated
     return _ZERO_COMMA.sub("0.", stated)

@@ -47,7 +47,7 @@ _Mark = Annotated[float, Field(ge=0, le=10, strict=True), BeforeValidator(_as_nu
 
 
 class RulingBlock(BaseModel):
-    """Whether the statement under review broke a rule, and what the moderator says about it."""
+    """The moderator's decision on whether a statement broke a rule."""
 
     breach: Literal["none", "off_topic", "new_argument_in_closing", "personal_attack"]
     ruling: Annotated[Remarked, StringConstraints(max_length=600)] = Field(
@@ -57,7 +57,7 @@ class RulingBlock(BaseModel):
     @field_validator("breach", mode="before")
     @classmethod
     def _by_its_name(cls, given: object) -> object:
-        """Accept various spellings, because an unparsable block is not requested again."""
+        """Accept various spellings, because the call is not repeated if the block is invalid."""
         if not isinstance(given, str):
             return "none" if given is None else given
         name = "_".join(given.lower().strip(" .").replace("-", " ").split())
@@ -126,7 +126,7 @@ class CheckBlock(BaseModel):
     why: Annotated[str, StringConstraints(max_length=600)] = ""
 
     def of(self, claim: str, passages: Sequence[str]) -> ClaimCheck:
-        """Return the check of a claim, `unverifiable` if it cites a source that was not shown."""
+        """Return the check of a claim; it is `unverifiable` if its source was not shown."""
         parts = (part.strip(" .[]") for part in _BETWEEN_SOURCES.split(self.source))
         named = [part for part in parts if part and part.casefold() != OWN_KNOWLEDGE]
         source, why = ", ".join(named) or OWN_KNOWLEDGE, self.why.strip()
@@ -221,7 +221,7 @@ class ShortStageBlock(StageBlock):
 
 
 def stage_from_report(report: StageBlock, speech: str) -> StageBlock | None:
-    """Return an extracted block without scores that the judge did not write."""
+    """Return an extracted block, leaving out scores that are not in the judge's text."""
     if isinstance(report, ShortStageBlock):
         return report  # the demo model writes no scores, and its scores mean nothing
     written = {float(mark) for mark in _WRITTEN_MARK.findall(speech)}

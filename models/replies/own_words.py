@@ -66,7 +66,7 @@ def own_sentences(reply: str) -> list[str]:
 
 
 def plain_sentences(reply: str) -> list[str]:
-    """Return the speaker's own sentences that do not retract, refuse or ask anything."""
+    """Return the speaker's own sentences that assert something."""
     return [x for x in own_sentences(reply) if not RETRACTION.search(x) and "?" not in x]
 
 
@@ -102,7 +102,7 @@ def _lines(reply: str) -> Iterator[Line]:
 
 
 def _introduces_others(text: str) -> bool:
-    """Return whether somebody else's words follow, as after `The Proposer wrote:`."""
+    """Return whether the text introduces somebody else's words, as `The Proposer wrote:` does."""
     if not text.rstrip(" \t*_").endswith(":"):
         return False
     last = re.split(r"[.!?]\s", text)[-1]

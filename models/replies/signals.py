@@ -22,7 +22,7 @@ _ENDS = re.compile(
 def first_signal(
     speech: str, read: Callable[[str], tuple[Signal, int] | None]
 ) -> tuple[Signal, str] | None:
-    """Return the first line's signal, or the later lines' if they agree, and the text after it."""
+    """Return the signal of the first line, or of later lines that agree, and the text after it."""
     lines = list(opening_lines(speech))
     found = [(line, signal) for line in lines if (signal := read(line)) is not None]
     if not found:

@@ -37,7 +37,7 @@ def split_thinking(text: str) -> tuple[str, str]:
 
 
 class SpeechFilter:
-    """Removes thinking and control blocks from a stream, and holds JSON back until complete."""
+    """Removes thinking and control blocks from a stream; JSON is held back until complete."""
 
     def __init__(self, hidden_mark: str) -> None:
         self._mark = hidden_mark
@@ -130,7 +130,7 @@ class _Splitter:
                     at += 1
 
     def _release_code(self) -> Iterator[Part]:
-        """Release a fence that cannot be a control block, so that long code is not held back."""
+        """Release a code block that cannot be a control block, so that it is streamed."""
         whole = "".join(self._held)
         self._may_be_code = len(whole) < _MOST_SPACE
         if _CODE.match(whole):
@@ -173,7 +173,7 @@ class _Splitter:
         return at + len(opening)
 
     def _find_end(self, text: str, at: int) -> tuple[int, Kind | None]:
-        """Return where the part ends in this text, and its kind, or None while it goes on."""
+        """Return where the part ends and its kind, or None as the kind if it does not end here."""
         if self._kind == "object":
             return self._find_end_of_object(text, at)
         close = _CLOSE if self._kind == "thinking" else _FENCE

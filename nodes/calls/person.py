@@ -25,7 +25,7 @@ _UNREADABLE = "Your answer could not be read."
 
 @dataclass(frozen=True)
 class WrittenForm:
-    """What a person's turn must contain, and how to check and complete the person's text."""
+    """The rules for a person's turn, and how to check and complete its text."""
 
     request: str = ""  # empty if any text will do
     is_readable: Callable[[str], bool] = lambda _: True

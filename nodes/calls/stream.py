@@ -47,7 +47,7 @@ def report_problem(
     restart: bool = False,
     phase: PhaseName | Literal[""] = "",
 ) -> Degradation:
-    """Report a problem to viewers, who with `restart` discard the call's earlier text."""
+    """Report a problem to viewers; `restart` tells them to discard the call's text so far."""
     whom = seat.id if seat else None
     runtime.stream_writer(
         node_event("degraded", number, why, what=what, seat=whom, restart=restart, phase=phase)
@@ -128,7 +128,7 @@ class TurnStream:
         self._send_chunk("")
 
     def text(self, piece: str, model: str) -> None:
-        """Add words, and send them in batches because many models stream single tokens."""
+        """Add text, which is sent in batches because many models stream single tokens."""
         self._model = model
         self._unread += piece
         if time.monotonic() - self._read_at >= _SECONDS_BETWEEN_CHUNKS:

@@ -14,7 +14,7 @@ Result = TypeVar("Result")
 
 
 class StoredTask(Generic[Given, Result]):
-    """A task whose result is validated, because a checkpoint may hold it as plain JSON."""
+    """A task that validates its result, which may be plain JSON in a checkpoint."""
 
     def __init__(
         self, name: str, function: Callable[Given, Awaitable[Result]], earlier_form: Any = None

@@ -265,7 +265,7 @@ extract_once = stored_task("report", extract_decision)
 
 
 async def gather_results(calls: Sequence[Awaitable[Result]]) -> list[Result | ModelFailed]:
-    """Wait for all calls, so that a failure or pause in one call does not lose other answers."""
+    """Wait for all calls, so that a failure or pause of one does not lose the other answers."""
     results = await asyncio.gather(*calls, return_exceptions=True)
     kept: list[Result | ModelFailed] = []
     for each in results:

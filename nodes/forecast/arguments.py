@@ -74,7 +74,7 @@ def reach_goal(arguments: Iterable[ScoredArgument]) -> list[bool]:
 
 
 def misses_goal(arguments: Iterable[ScoredArgument], expected: int = 0) -> bool:
-    """Return whether too few arguments are good, even if `expected` more turn out good."""
+    """Return whether too few arguments are good, even if `expected` more were good."""
     reached = [*reach_goal(arguments), *[True] * expected]
     return sum(reached) < QUALITY_GOAL * len(reached)
 
@@ -123,7 +123,7 @@ def verdict_numbers(state: DebateState) -> Distribution:
 
 
 def cited_precedents(state: DebateState) -> list[PastEvent]:
-    """Return the Historian's precedents without duplicates, also from replaced arguments."""
+    """Return the Historian's precedents without duplicates, even those in replaced arguments."""
     events = (
         event
         for said in all_arguments(state)

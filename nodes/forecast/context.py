@@ -36,7 +36,7 @@ def question_and_outcomes(question: str, context: PredictionContext) -> str:
 
 
 def day_of_forecast(context: PredictionContext, started: date) -> date:
-    """Return the day of the forecast or, in a backtest, the start of the timeframe."""
+    """Return the day of the forecast, or the start of the timeframe in a backtest."""
     timeframe = context.data_summary.timeframe
     is_backtest = timeframe.end is not None and timeframe.end < started
     return timeframe.start if is_backtest and timeframe.start else started

@@ -57,7 +57,7 @@ async def _join(calls: Sequence[Awaitable[CallResults]]) -> CallResults:
 
 
 def _below_goal(state: DebateState, given_up: list[str]) -> list[ScoredArgument]:
-    """Return this round's arguments to improve, if too few arguments are good enough."""
+    """Return the arguments to improve if too few in this round are good enough."""
     if not misses_goal(kept_arguments(state), expected=len(state["waiting"])):
         return []
     return [
@@ -102,7 +102,7 @@ async def _weigh(
     clock: Clock,
     publisher: TurnPublisher,
 ) -> CallResults:
-    """Score an argument, and after a low score let the role try once more."""
+    """Score an argument, and give the role a second try if the score is low."""
     scored: CallResults = join_results([])
     if _find(state, argument).score is None:
         scored = await score_argument(state, node_runtime, argument, clock.end_of("scores"))

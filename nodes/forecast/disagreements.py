@@ -33,7 +33,7 @@ def key_disagreements(said: Arguments, outcomes: Sequence[Outcome]) -> Iterator[
 def disagreement_map(
     kept: Arguments, outcomes: Sequence[Outcome], verdict: VerdictReading | None
 ) -> tuple[Disagreement, ...]:
-    """List the topics of the judge, and the outcomes with a disagreement that no topic covers."""
+    """List the judge's topics, and any disagreement on an outcome that no topic covers."""
     named = [_by_topic(kept, each) for each in _merge_topics(verdict.disputes if verdict else ())]
     topics = [each for each in named if len(each.positions) > 1]
     divided = (
@@ -67,7 +67,7 @@ def _by_topic(kept: Arguments, dispute: Dispute) -> Disagreement:
 
 
 def _by_outcome(kept: Arguments, outcome: Outcome) -> Disagreement:
-    """Build the disagreement about an outcome, named after the two points furthest apart."""
+    """Build the disagreement about an outcome, named after its two most distant points."""
     low, high = max(
         (_extremes(said, outcome.id) for said in _rounds(kept) if _disagree(said, outcome.id)),
         key=lambda extremes: (

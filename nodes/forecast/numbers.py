@@ -22,7 +22,7 @@ _LEAST_FOR_LOG_LOSS = 1e-6
 
 
 def read_distribution(raw: Distribution, outcomes: Sequence[str]) -> dict[str, float] | None:
-    """Convert fractions or percentages to probabilities, or return None for other numbers."""
+    """Convert fractions or percentages to probabilities; return None for anything else."""
     values = {outcome: raw[outcome] for outcome in outcomes if outcome in raw}
     if not values or any(not math.isfinite(v) or v < 0 for v in values.values()):
         return None
@@ -41,7 +41,7 @@ def _as_fractions(values: Distribution, *, whole: bool) -> dict[str, float] | No
 
 
 def _with_percentages(values: Distribution, *, whole: bool) -> Iterator[dict[str, float]]:
-    """Yield readings as percentages: of all values, or of only those above 1."""
+    """Yield ways to read the values as percentages: all of them, or only those above 1."""
     small = [value for value in values.values() if 0 < value <= 1]
     if whole or not small:
         yield {outcome: value / 100 for outcome, value in values.items()}
@@ -72,7 +72,7 @@ def consensus(distributions: Sequence[Distribution], outcomes: Sequence[str]) ->
 def combine_with_judge(
     judge: Distribution, agreed: Distribution, judge_weight: float, outcomes: Sequence[str]
 ) -> dict[str, float]:
-    """Average the judge and the consensus, or take the only one with a value."""
+    """Average the judge and the consensus; if one is missing, take the other."""
     pooled: dict[str, float] = {}
     for outcome in outcomes:
         if outcome in judge and outcome in agreed:

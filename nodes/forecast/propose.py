@@ -58,7 +58,7 @@ async def _contribute(
     *,
     awaited: bool,
 ) -> CallResults:
-    """Take a role's turn, and score it at once unless another role waits for it."""
+    """Take a role's turn, and score it immediately unless another role is waiting for it."""
     part = round_phase(node_runtime.context, state["round"])
     due = clock.end_of("before_judge" if awaited else "arguments")
     argued = await argue(state, node_runtime, seat, part, None, due)

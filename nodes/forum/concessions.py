@@ -12,7 +12,7 @@ _FIRST_SEATED = "of those conceded to as often, it sits first at the table"
 def seats_that_stay(
     concessions: Mapping[str, str], active: Sequence[str], credit: Mapping[str, int]
 ) -> dict[str, str]:
-    """Return the seats that stay although they conceded, one per circle, with the reasons."""
+    """Return the seats that stay despite conceding, one per circle, with the reasons."""
     if not concessions:
         return {}
     groups = [active] if len(concessions) == len(active) else _circles(concessions)

@@ -48,7 +48,7 @@ def _reviews(state: DebateState) -> list[frozenset[str]]:
 
 
 def _instructions(messages: Sequence[BaseMessage], state: DebateState) -> list[frozenset[str]]:
-    """Return the word sets of prompt sentences that come from neither the question nor a turn."""
+    """Return the word sets of the prompt's own sentences, without the question and the turns."""
     asked = _sentences(str(message.content) for message in messages)
     spoken = _sentences([state["question"], *(turn.text for turn in state.get("turns", []))])
     return [words for words in asked if not any(said <= words for said in spoken)]

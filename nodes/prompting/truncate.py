@@ -37,7 +37,7 @@ _CUT = "…"
 
 
 def room_beside_reply(seat: Seat, settings: DebateSettings) -> int | None:
-    """Return how many tokens of the window a reply leaves, or None if the window is unlimited."""
+    """Return the tokens in the window that a reply leaves free, or None if unlimited."""
     window = window_for(seat.model, settings)
     return None if window is None else window - min(_LONGEST_REPLY, window // _REPLY_SHARE)
 
@@ -88,7 +88,7 @@ class Excerpt:
 
 
 def split_room(sizes: Sequence[int], room: int) -> list[int]:
-    """Split the room equally, and give any room left over by short texts to longer texts."""
+    """Split the room equally; what short texts do not need goes to longer ones."""
     given = [0] * len(sizes)
     left = max(0, room)
     for done, index in enumerate(sorted(range(len(sizes)), key=lambda each: sizes[each])):
@@ -121,7 +121,7 @@ def keep_beginning(text: str, characters: int) -> Excerpt:
 
 
 def whole_sentences(text: str) -> str:
-    """Return the complete sentences of a truncated text or, if there are none, the words."""
+    """Return the complete sentences of a truncated text, or its words if there are none."""
     end = _last_sentence_end(f"{text} ", len(text) + 1)
     return text[:end] if end or not text.strip() else _cut_at_word(text, text)
 

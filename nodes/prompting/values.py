@@ -62,7 +62,7 @@ def _control(protocol: str, part: str) -> str:
 
 
 def fence_mark(debate_id: str) -> str:
-    """Return the nonce for a debate's fences, always the same so that prompts can be cached."""
+    """Return the nonce for a debate's fences, which is constant so that prompts can be cached."""
     return hashlib.sha256(f"{debate_id}/fence".encode()).hexdigest()[:6]
 
 

@@ -13,7 +13,7 @@ def _options(command: str) -> dict[str, Any]:
 
 
 def test_its_options_are_those_of_ask_that_make_sense_without_a_debate() -> None:
-    left_out = {"dry_run", "cassette", "follow_up", "events", "plain"}
+    left_out = {"dry_run", "cassette", "follow_up", "events", "plain", "server"}
     assert _options("estimate").keys() == _options("ask").keys() - left_out
 
 
