@@ -1,7 +1,11 @@
 """Graphs, numbers of calls and tables of settings in the docs are those of the code."""
 
+import re
+from typing import get_args
+
 import pytest
 
+from contend.graph.events import EventName
 from contend.graph.settings import SETTINGS
 from tests.docs.generated import PAGES, ROOT, calls, generated
 
@@ -18,3 +22,8 @@ def test_readme_states_the_calls_of_each_protocol(protocol: str) -> None:
     lines = (ROOT / "README.md").read_text("utf-8").splitlines()
     (row,) = [line for line in lines if line.startswith(f"| [`{protocol}`]")]
     assert row.endswith(f"| {calls(protocol)} |")
+
+
+def test_page_of_events_lists_every_event() -> None:
+    rows = (ROOT / "docs/events.md").read_text("utf-8").split("## Names used elsewhere")[0]
+    assert set(get_args(EventName)) <= set(re.findall(r"`(\w+)`", rows))
