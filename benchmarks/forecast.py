@@ -131,12 +131,12 @@ async def _replay(calls: Sequence[ObservedCall]) -> None:
 
 
 def _kind(call: ObservedCall) -> tuple[str, int, str]:
-    system, user = (_text(message) for message in (call.messages[0], call.messages[-1]))
+    user = _text(call.messages[-1])
     if "All rounds are over" in user:
         return "verdict", 0, "judge"
     if scored := re.search(r"The (\w+)'s argument of round (\d+)", user):
         return "score", int(scored[2]), scored[1]
-    number, role = re.search(r"Round (\d+) of", user), re.search(r"You are the (\w+)", system)
+    number, role = re.search(r"Round (\d+) of", user), re.search(r"You are the (\w+)", user)
     if number is None or role is None:
         raise RuntimeError(f"no call of a forecast: {user}")
     return "argument", int(number[1]), role[1].lower()
@@ -185,7 +185,7 @@ def _counter() -> Callable[[str], int]:
     return lambda text: len(tokenizer.encode(text, add_special_tokens=False).ids)
 
 
-async def _forecast() -> None:
+async def _forecast(**models: str) -> None:
     from langgraph.runtime import RunControl
 
     from contend.debates.prepare import PreparedDebate, write_debate
@@ -195,7 +195,7 @@ async def _forecast() -> None:
     from contend.models.seats import choose_seats
 
     settings = ForecastSettings.model_validate(
-        {**ForecastSettings.settings_for_model("openai:panel"), "max_retries": 0}
+        {**ForecastSettings.settings_for_model("openai:panel"), **models, "max_retries": 0}
     )
     request = DebateRequest.model_validate_json(json.dumps(REQUEST))
     question = request.prediction_context.task.question

@@ -31,15 +31,18 @@ class Result:
     limit: float = math.inf
     unit: str = "x"
     note: str = ""
+    least: float = -math.inf
 
     @property
     def holds(self) -> bool:
-        return self.value <= self.limit
+        return self.least <= self.value <= self.limit
 
     def row(self) -> str:
         measured = f"{self.value:.2f} {self.unit}"
         limit, verdict = f"{self.limit:g} {self.unit}", "ok" if self.holds else "**broken**"
-        if self.limit == math.inf:
+        if self.least > -math.inf:
+            limit = f"at least {self.least:g} {self.unit}"
+        elif self.limit == math.inf:
             limit, verdict = "-", ""
         return f"| {self.what} | {measured} | {limit} | {verdict} | {self.note} |"
 

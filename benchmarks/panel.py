@@ -38,7 +38,7 @@ def _pace(request: Request) -> float:
     """Score slow arguments quickly and fast arguments slowly, to reveal needless waiting."""
     if scored := re.search(r"The (\w+)'s argument of round", request.user):
         return 2 - _PACE[scored[1]]
-    role = re.search(r"You are the (\w+) of", request.system)
+    role = re.search(r"You are the (\w+) of", request.instructions)
     verdict = "All rounds are over" in request.user
     return 1.0 if verdict or role is None else _PACE[role[1].lower()]
 
@@ -75,6 +75,6 @@ def _block(request: Request) -> dict[str, object]:
     }
     if "opening" not in request.user:
         block |= {"rebuts": ["pessimist"], "refers_to": ["P1", "H1"]}
-    if "You are the Historian" in request.system and "opening" in request.user:
+    if "You are the Historian" in request.instructions and "opening" in request.user:
         block |= {"precedents": _PRECEDENTS}
     return block

@@ -2,10 +2,12 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from benchmarks import forecast
 from benchmarks.harness import (
     ModelProcess,
     ObservedCall,
@@ -15,43 +17,52 @@ from benchmarks.harness import (
     settings,
 )
 from benchmarks.parallel import debaters, refine_settings
+from contend.graph.forecast_contract.terms import ROLES
 
 if TYPE_CHECKING:
     from contend.graph.settings import DebateSettings
 
 _ROUNDS = (3, 5, 8)
-_SHOWN_ROUNDS = 5
 _SEATS = 3
 
 
 @dataclass(frozen=True)
 class _Case:
     name: str
-    settings: Callable[[int], Any]
+    least: float  # percent, with one model in all seats
+    hold: Callable[[int], Coroutine[Any, Any, None]]
     rounds: Sequence[int] = _ROUNDS
+    shown: int = 5
 
 
 def results() -> list[Result]:
     with model_process("--tokens", "300", "--mark") as server:
-        return [result for case in _cases() for result in _measure(server, case)]
+        found = [result for case in _cases() for result in _measure(server, case)]
+    with model_process("--panel", "--mark") as server:
+        case = _Case("forecast", 0, _forecast, rounds=(forecast.ROUNDS,), shown=forecast.ROUNDS)
+        return [*found, *_measure(server, case)]
 
 
 def _measure(server: ModelProcess, case: _Case) -> list[Result]:
     shared: dict[int, float] = {}
     apart: dict[int, float] = {}
     for rounds in case.rounds:
-        asyncio.run(debate(case.settings(rounds)))
+        asyncio.run(case.hold(rounds))
         calls = server.take_calls()
         shared[rounds] = _share(calls, lambda _: "one")
         apart[rounds] = _share(calls, lambda call: call.model)
     return [
         Result(
-            f"{case.name}: cached share of prompts, {_SHOWN_ROUNDS} rounds, {who}",
-            100 * shares[_SHOWN_ROUNDS],
+            f"{case.name}: cached share of prompts, {case.shown} rounds, {who}",
+            100 * shares[case.shown],
             unit="%",
             note="; ".join(f"{rounds} rounds: {share:.0%}" for rounds, share in shares.items()),
+            least=least,
         )
-        for who, shares in (("one model", shared), ("a model for each seat", apart))
+        for who, shares, least in (
+            ("one model", shared, case.least),
+            ("a model for each seat", apart, -math.inf),
+        )
     ]
 
 
@@ -85,12 +96,16 @@ def _common(one: bytes, other: bytes) -> int:
 
 def _cases() -> list[_Case]:
     return [
-        _Case("adversarial", _adversarial),
-        _Case("forum with a judge", lambda rounds: _forum(rounds, "external_judge")),
-        _Case("forum by concession", lambda rounds: _forum(rounds, "self_convergence")),
-        _Case("refine", lambda rounds: refine_settings(_SEATS, rounds)),
-        _Case("moderated", _moderated, (1, 3, 5)),
+        _Case("adversarial", 70, lambda rounds: debate(_adversarial(rounds))),
+        _Case("forum with a judge", 70, lambda rounds: debate(_forum(rounds, "external_judge"))),
+        _Case("forum by concession", 70, lambda rounds: debate(_forum(rounds, "self_convergence"))),
+        _Case("refine", 0, lambda rounds: debate(refine_settings(_SEATS, rounds))),
+        _Case("moderated", 70, lambda rounds: debate(_moderated(rounds)), (1, 3, 5)),
     ]
+
+
+async def _forecast(_rounds: int) -> None:
+    await forecast._forecast(**{f"{role}_model": f"openai:{role}" for role in ROLES})
 
 
 def _adversarial(rounds: int) -> "DebateSettings":

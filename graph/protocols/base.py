@@ -30,6 +30,11 @@ class PromptCall:
     control: PromptValues
 
 
+def begin_alike(one: Seat, other: Seat) -> bool:
+    """Return whether a provider can reuse one seat's prompts for the other's."""
+    return one.model == other.model and one.tools == other.tools
+
+
 class PlannedCall(NamedTuple):
     seat: Seat
     phase: PhaseName
@@ -87,11 +92,22 @@ class Strategy(ABC, Generic[SomeSettings]):
     def last_round(self, state: DebateState) -> int:
         return self.rounds[1]
 
-    def repeats_prompt(self, state: DebateState, part: str) -> bool:
-        """Return whether the seat's next prompt will probably have the same beginning."""
+    def repeats_prompt(self, state: DebateState, seat: Seat, part: str) -> bool:
+        """Return whether a later prompt to the seat's model will probably begin like this one."""
+        if part in ("final", "score", "scores", "stage"):
+            return False
+        if not state.get("stop") and state["round"] < self.last_round(state):
+            return True
+        return any(begin_alike(seat, each) for each in self._seats_after(state, seat))
+
+    def _seats_after(self, state: DebateState, seat: Seat) -> list[Seat]:
+        closing = [call.seat for call in self.closing_calls(state) if call.phase != "score"]
         if state.get("stop"):
-            return part == "verdict"
-        return state["round"] < self.last_round(state)
+            return closing
+        waiting = [each for each in state["seats"] if each.id in state.get("waiting", [])]
+        critics = self._calls_of(state, self.critic_role, "critique") if self.answers(seat) else []
+        others = [each for each in waiting if each.id != seat.id]
+        return [*others, *(call.seat for call in critics), *closing]
 
     def settings_for_another_round(self, state: DebateState) -> dict[str, Any] | None:
         """Return changes that allow exactly one more round, or None if impossible."""

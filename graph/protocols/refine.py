@@ -3,7 +3,7 @@ from string import ascii_uppercase
 from typing import Any
 
 from contend.graph.phases import PhaseName
-from contend.graph.protocols.base import Strategy, WhenASeatFails
+from contend.graph.protocols.base import Strategy, WhenASeatFails, begin_alike
 from contend.graph.settings import RefineSettings
 from contend.graph.settings.seats import DEBATER
 from contend.graph.state import DebateState, turns_of
@@ -36,6 +36,14 @@ class RefineStrategy(Strategy[RefineSettings]):
 
     def excerpt_characters(self, part: str) -> int | None:
         return self.settings.feedback_excerpt if part == "feedback" else None
+
+    def repeats_prompt(self, state: DebateState, seat: Seat, part: str) -> bool:
+        # Answers are new in every round, and only the debaters are shown what the judge was shown.
+        if part not in ("feedback", "again"):
+            return super().repeats_prompt(state, seat, part)
+        both = (self._calls_of(state, role, "propose") for role in (DEBATER, self.critic_role))
+        alike = all(any(begin_alike(seat, call.seat) for call in calls) for calls in both)
+        return alike and self.settings.feedback_excerpt is None
 
     def settings_for_another_round(self, state: DebateState) -> dict[str, Any]:
         return {"max_debate_rounds": state["round"] + 1, "enable_debate": True}

@@ -199,7 +199,6 @@ def _review(settings: ModeratedSettings, prompt: ModeratedPrompt) -> str:
         return ""
     sought = [_BREACHES[each] for each in breaches_of(settings, turn)]
     values: PromptValues = {
-        "statement": lambda: prompt.fence("statement", turn.text),
         "statement_by": lambda: _titled(prompt, turn),
         "breaches": lambda: "; ".join(sought),
     }

@@ -117,10 +117,11 @@ def _with_answers(content: PromptContent, room: int | None, *, others_only: bool
     bare = replace(content, answers=tuple((turn, Excerpt("", 100, 101)) for turn in wanted))
     taken = sum(len(message.text.encode()) for message in bare.messages([], ()))
     left = BYTES_PER_TOKEN * room - taken - _FENCE_ROOM * len(wanted)
-    given = split_room([len(turn.text.encode()) for turn in wanted], left)
-    fitted = (
-        (turn, keep_ending(turn.text, part)) for turn, part in zip(wanted, given, strict=True)
-    )
+    sizes = {turn.seat: len(turn.text.encode()) for turn in wanted}
+    # A debater needs all of its own answer to improve it.
+    whole = 0 if is_small([content.seat]) else sizes.pop(own, 0)
+    given = dict(zip(sizes, split_room([*sizes.values()], left - whole), strict=True))
+    fitted = ((turn, keep_ending(turn.text, given.get(turn.seat, whole))) for turn in wanted)
     return replace(content, answers=tuple(fitted))
 
 

@@ -1,13 +1,19 @@
 import hashlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 from contend.graph.phases import PHASES
-from contend.graph.protocols.base import PromptCall, PromptValues, Strategy, strategy_for
+from contend.graph.protocols.base import (
+    PromptCall,
+    PromptValues,
+    Strategy,
+    begin_alike,
+    strategy_for,
+)
 from contend.graph.settings import DebateSettings
 from contend.graph.state import DebateState, Turn, ids_with_role, turns_of
 from contend.graph.values import QuoteCheck, Seat, TemplateUse
@@ -23,9 +29,10 @@ from contend.retrieval.images import Picture
 # Values added to a user's own prompt, which has no placeholders for them.
 _MATERIAL = ("{remarks}", "{quote_checks}", "{passages}")
 
-# The beginning of a prompt that a seat's other prompts repeat; the history only grows at its end.
-_QUESTION = re.compile(r"[^{]*\{question\}")
-_HISTORY = re.compile(r"[^{]*(\{question\}[^{]*)?\{history\}")
+# The beginnings of prompts that other prompts repeat; the history only grows at its end.
+_QUESTION = re.compile(r"[^{]*\{question\}([^{]*\{sides\})?")
+_HISTORY = re.compile(r"([^{]*\{(question|sides)\})*[^{]*\{(history|exchanges|answers)\}")
+_WITHOUT_HISTORY = ("fact_check", "score")
 
 _TEMPLATE_RULE = (
     "Use the reasoning template above that fits best as your scaffold; if none fits, use none."
@@ -104,17 +111,26 @@ class PromptContent:
         text = fill(prompt_text(self.seat, self.settings, self.part), values)
         # Send plain text if there are no pictures, because all kinds of servers accept that.
         content: Any = [{"type": "text", "text": text}, *(each.block() for each in pictures)]
-        role = self.strategy.prompt_role(self.seat)
-        system = render(f"{_folder(self.seat, self.settings)}/{role}", values)
         return [
-            SystemMessage(f"{system}\n\n{self._about_tools()}" if self.seat.tools else system),
+            SystemMessage("\n\n".join(self._system(values))),
             HumanMessage(content if pictures else text),
         ]
 
+    def _system(self, values: PromptValues) -> Iterator[str]:
+        """Yield what all seats are told alike, so that their prompts begin with the same words."""
+        small = is_small([self.seat])
+        if not small:
+            yield render(f"{self.settings.protocol}/system", values)
+        # A user's own prompt has no place for the role.
+        if small or self.strategy.own_prompt(self.part) is not None:
+            yield values["role"]()
+        if self.seat.tools:
+            yield self._about_tools()
+
     def stable_characters(self, turns: list[Turn], text: str) -> int | None:
-        """Count the characters that another prompt of the seat repeats, if there is one."""
+        """Count the characters that another prompt to the model repeats, if there is one."""
         # After a tool call, the whole prompt is sent again.
-        if self.seat.tools or self.strategy.repeats_prompt(self.state, self.part):
+        if self.seat.tools or self.strategy.repeats_prompt(self.state, self.seat, self.part):
             return self._repeated_characters(turns, text)
         last = self._as_last_marked()
         if last is None:
@@ -123,26 +139,36 @@ class PromptContent:
         return last._repeated_characters(turns_in_history(last.state)[left_out:], text)
 
     def _repeated_characters(self, turns: list[Turn], text: str) -> int:
-        template = prompt_text(self.seat, self.settings, self.part)
-        begins = (turns and _HISTORY.match(template)) or _QUESTION.match(template)
-        stable = fill(begins[0], self.values(turns)) if begins else ""
-        return len(stable) if text.startswith(stable) else 0
+        template, values = prompt_text(self.seat, self.settings, self.part), self.values(turns)
+        begins = [turns and _HISTORY.match(template), _QUESTION.match(template)]
+        repeated = (fill(each[0], values) for each in begins if each)
+        return next((len(each) for each in repeated if text.startswith(each)), 0)
 
     def _as_last_marked(self) -> "PromptContent | None":
-        """Return the content of the seat's last prompt that was marked to be repeated, if any."""
-        said, last_round = self.state.get("turns", []), self.strategy.last_round(self.state)
-        own = [
-            (place, turn)
-            for place, turn in enumerate(said)
-            if turn.seat == self.seat.id and (turn.round < last_round or turn.phase == "verdict")
-        ]
-        if not own or "final_answer" in self.state:
+        """Return the content of the model's last prompt that was marked to be repeated, if any."""
+        said = self.state.get("turns", [])
+        marked = [turn for turn in said if self._was_marked(turn)]
+        if not marked or "final_answer" in self.state:
             return None
-        place, turn = own[-1]
+        last = marked[-1]
         # The first prompt of a debater has no history.
-        is_first = PHASES[turn.phase].in_history and turn.round == self.strategy.first_round
-        seen = [] if is_first else said[:place]
-        return replace(self, state={**self.state, "turns": seen, "round": turn.round})
+        is_first = last.phase == "propose" and last.round == self.strategy.first_round
+        seen = [] if is_first else [turn for turn in said if turn.ended_at <= last.started_at]
+        before: DebateState = {**self.state, "turns": seen, "round": last.round}
+        return replace(self, state=before, answers=())
+
+    def _was_marked(self, turn: Turn) -> bool:
+        then: DebateState = {**self.state, "round": turn.round, "waiting": []}
+        then.pop("stop", None)
+        speakers = [each for each in self.state["seats"] if each.id == turn.seat]
+        return turn.phase not in _WITHOUT_HISTORY and any(
+            begin_alike(self.seat, each) and self.strategy.repeats_prompt(then, each, "")
+            for each in speakers
+        )
+
+    def _role(self, values: PromptValues) -> str:
+        role = self.strategy.prompt_role(self.seat)
+        return render(f"{_folder(self.seat, self.settings)}/{role}", values)
 
     def _about_tools(self) -> str:
         most = self.strategy.most_tool_calls
@@ -163,6 +189,7 @@ class PromptContent:
         )
         values: PromptValues = {
             **control,
+            "role": lambda: self._role(values),
             **self._debate_values(turns),
             **self._material_values(),
             "control": lambda: render(_control(self.settings.protocol, self.part), values),

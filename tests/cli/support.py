@@ -34,7 +34,7 @@ def debaters(change: Change = lambda role, round_number, reply: reply) -> Any:
     """A script for a whole debate; the round is read from what is sent, so resuming is exact."""
 
     def script(request: Request) -> Reply:
-        found = re.search(r"You are (?:the|one of several) (\w+?)s?\b", request.system)
+        found = re.search(r"You are (?:the|one of several) (\w+?)s?\b", request.instructions)
         role = found[1].lower() if found else "extraction"
         number = 1 + len(set(re.findall(r"This is critique (\d)", request.text)))
         if role == "debater":

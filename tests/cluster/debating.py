@@ -47,7 +47,7 @@ class Debaters:
         reply = _SCRIPTS.get(request.model, _OTHERS)(request)
         said = reply if isinstance(reply, Reply) else Reply(reply)
         name = self._debates[request.index] = self._name(request)
-        if name in self.unrated and "You are the judge" in request.system:
+        if name in self.unrated and "You are the judge" in request.instructions:
             return Reply(status=401)
         self._marks[mark(request)] = name
         # Where a record keeps it: before a decision, and after words that are one.

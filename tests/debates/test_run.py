@@ -80,13 +80,15 @@ async def run(
 def failing(role: str) -> Any:
     calm = debaters()
     return lambda request: (
-        Reply(status=401) if f"You are {role}" in request.system else calm(request)
+        Reply(status=401) if f"You are {role}" in request.instructions else calm(request)
     )
 
 
 def heard(server: ModelServer, text: str) -> list[str]:
     """Who was told something, in order."""
-    asked = [call.request.system.split()[3] for call in server.calls if text in call.request.text]
+    asked = [
+        call.request.instructions.split()[3] for call in server.calls if text in call.request.text
+    ]
     return [who.strip(".") for who in asked]
 
 
@@ -116,7 +118,7 @@ async def test_words_said_over_half_a_step_repeat_no_paid_call(
     control, calm = RunControl(), debaters()
 
     def script(request: Request) -> Reply | str:
-        if "You are the Skeptic" not in request.system:
+        if "You are the Skeptic" not in request.instructions:
             answer: Reply = calm(request)
             return answer
         control.request_drain()
@@ -127,7 +129,7 @@ async def test_words_said_over_half_a_step_repeat_no_paid_call(
     assert (paused.status, len(server.calls)) == ("paused", 2)
     done = await run(records, paused, Remark(say="Mind the cost."))
     assert done.status == "done"
-    speeches = [call for call in server.calls if "You are the Skeptic" in call.request.system]
+    speeches = [call for call in server.calls if "You are the Skeptic" in call.request.instructions]
     assert len(speeches) == 1
 
 

@@ -53,7 +53,7 @@ MODELS = [*OLLAMA_MODELS, *OPENROUTER_MODELS, "gpt-5-mini"]
 
 def _any_model(request: Request) -> Reply | str:
     """Reply as forecasters to forecasts, and as debaters to everything else."""
-    forecast = "forecasting panel" in request.system or "asks for a forecast" in request.user
+    forecast = "forecasting panel" in request.instructions or "asks for a forecast" in request.user
     reply: Reply | str = forecasters()(request) if forecast else librarian(request)
     return reply
 

@@ -116,7 +116,11 @@ def test_casual(models: ModelServer, tmp_path: Path) -> None:
     assert "Gio: This is the opening of Gio." in said
     assert list((tmp_path / "home" / "outputs").glob("*/*/index.txt"))
     assert not any("Score each" in call.request.user for call in models.calls)
-    hosts = [c.request.system for c in models.calls if "You are the moderator" in c.request.system]
+    hosts = [
+        c.request.instructions
+        for c in models.calls
+        if "You are the moderator" in c.request.instructions
+    ]
     assert all("food puns" in system for system in hosts)
 
 

@@ -40,7 +40,7 @@ def _unreadable_in_round_two(role: str, number: int, reply: Reply) -> Reply:
 
 def _turn(request: Request) -> tuple[str, int]:
     """Which call of the debate this is; the same for a call that is asked again."""
-    role = re.search(r"You are the (\w+)", request.system)
+    role = re.search(r"You are the (\w+)", request.instructions)
     rounds = [int(number) for number in re.findall(r"This is critique (\d)", request.text)]
     return (role[1] if role else "extraction", max(rounds, default=0))
 

@@ -44,7 +44,10 @@ async def played() -> Played:
     """A debate in which the port's authority rebuts the engineer by the id of a point."""
 
     def own(sent: Sent) -> str:
-        number, title = round_of(sent), "engineer" if "the Engineer" in sent.system else "port"
+        number, title = (
+            round_of(sent),
+            "engineer" if "the Engineer" in sent.instructions else "port",
+        )
         block = argument_block("judge", number) | {"point": f"The {title}'s point {number}."}
         if title == "port" and number > 1:
             block |= {"rebuts": ["E1"], "refers_to": ["E1"]}
@@ -84,11 +87,11 @@ async def test_own_criteria_count_by_their_weight(played: Played) -> None:
 
 
 async def test_descriptions_are_in_the_prompts_and_in_the_result(played: Played) -> None:
-    engineers = [s for s in played.cast.sent_to("own_role") if "the Engineer" in s.system]
+    engineers = [s for s in played.cast.sent_to("own_role") if "the Engineer" in s.instructions]
     assert len(engineers) == 3
-    assert all(OWN_ROLES[0]["description"] in sent.system for sent in engineers)
-    ports = [s for s in played.cast.sent_to("own_role") if "the Port authority" in s.system]
-    fences = [line for line in ports[0].system.splitlines() if line.startswith("<viewpoint ")]
+    assert all(OWN_ROLES[0]["description"] in sent.instructions for sent in engineers)
+    ports = [s for s in played.cast.sent_to("own_role") if "the Port authority" in s.instructions]
+    fences = [line for line in ports[0].instructions.splitlines() if line.startswith("<viewpoint ")]
     assert len(fences) == 1
     scoring = [s for s in played.cast.sent_to("judge") if asked_for(s) == "score"]
     assert all("- feasibility: Could it be done by the date?" in sent.user for sent in scoring)

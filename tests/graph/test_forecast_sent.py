@@ -47,15 +47,16 @@ class TestWhatIsSent:
             other = "pessimist" if role != "pessimist" else "optimist"
             assert f"{other[0].upper()}1 {other}" in rebuttal.user
             yes = YES[role][0]
-            own = f"{role[0].upper()}1 you, yes {yes:.0%} no {1 - yes:.0%}: The {role}'s point"
-            assert own in rebuttal.user
+            own = f"{role[0].upper()}1"
+            assert f"\n{own} {role}" in rebuttal.user
+            assert f"{own} is yours: yes {yes:.0%} no {1 - yes:.0%}." in rebuttal.user
             shown = "P1 pessimist, no 80%:" if role != "pessimist" else "O1 optimist, yes 90%:"
             assert shown in rebuttal.user
             assert '"rebuts": ["<role>"], "refers_to": ["<point id>"]' in rebuttal.user
             closing = self.sent(played, role, 3)
             (example,) = re.findall(r"citing ids such as \[(\w+)\]", closing.user)
             assert f"\n{example} " in closing.user
-            assert f"\n{example} you" not in closing.user
+            assert f"\n{example} is yours" not in closing.user
             assert example.endswith("2")  # points of the same round cannot be cited
             # The judge comes last and has most to read: its oldest points may not fit.
             rounds = (2, 3) if role == "judge" else (1, 2)
@@ -66,9 +67,12 @@ class TestWhatIsSent:
     async def test_the_contrarian_is_told_the_majority(self) -> None:
         played = await forecasted()
         first = self.sent(played, "contrarian", 1)
-        assert "Nobody has spoken yet: argue against what most people would expect." in first.system
+        assert (
+            "Nobody has spoken yet: argue against what most people would expect."
+            in first.instructions
+        )
         second = self.sent(played, "contrarian", 2)
-        assert "The panel now leans to `yes` (3 of 4 others)." in second.system
+        assert "The panel now leans to `yes` (3 of 4 others)." in second.instructions
         assert "leans to" not in self.sent(played, "optimist", 2).text
 
     async def test_the_majority_is_of_those_who_support_it_and_not_the_mean(self) -> None:
@@ -88,7 +92,7 @@ class TestWhatIsSent:
         )
         played = await forecasted(cast, max_rounds=2)
         second = self.sent(played, "contrarian", 2)
-        assert "The panel now leans to `yes` (3 of 4 others)." in second.system
+        assert "The panel now leans to `yes` (3 of 4 others)." in second.instructions
 
     async def test_before_anybody_spoke_the_majority_is_the_simulations(self) -> None:
         simulated = [{"outcome_id": "no", "probability": 0.8}]
@@ -97,7 +101,7 @@ class TestWhatIsSent:
         first = self.sent(played, "contrarian", 1)
         assert (
             "The panel has not spoken; a simulation leans to `no` (80%): argue against that."
-            in first.system
+            in first.instructions
         )
         assert "Simulation: no 80%" in first.user
 
@@ -223,11 +227,11 @@ class TestWhatIsSent:
         played = await forecasted(cast)
         shown = re.findall(r"^([OPCHJ]\d) ", self.sent(played, "optimist", 3).user, re.MULTILINE)
         assert {point[1] for point in shown} == {"1", "2"}
-        assert shown[0] == "O2"
+        assert "O2" in shown
         shown = re.findall(r"^([OPCHJ]\d) ", self.sent(played, "judge", 3).user, re.MULTILINE)
-        assert shown[0] == "J2"
+        assert "J2" in shown
         assert "3" in {point[1] for point in shown}
-        assert {"1", "2"} & {point[1] for point in shown[1:]}
+        assert {"1", "2"} & {point[1] for point in shown}
 
     @pytest.mark.parametrize(("length", "words"), [(100, 25), (500, 240)])
     async def test_arguments_are_asked_for_and_held_to_their_length(

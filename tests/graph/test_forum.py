@@ -99,7 +99,7 @@ async def test_later_each_sees_the_earlier_rounds_and_this_one_so_far() -> None:
 async def test_history_comes_first_so_that_a_prefix_can_be_kept() -> None:
     played = await run(forum_settings(max_rounds=3))
     ben2, ben3 = (spoken(played.cast, number)[1].user for number in (2, 3))
-    shared = ben2[: ben2.index("## Your task")].rstrip()
+    shared = ben2[: ben2.index("## Your role")].rstrip()
     assert ben3.startswith(shared)
 
 
@@ -517,7 +517,7 @@ async def test_a_seats_own_instructions_reach_it_alone() -> None:
     seats = [{"name": n, "model": f"scripted:{n.lower()}"} for n in ("Ann", "Ben")]
     seats[0]["system_prompt"] = "Argue as an economist."
     played = await run(forum_settings(seats=seats, max_rounds=1))
-    told = {sent.model for sent in played.cast.sent if "as an economist" in sent.system}
+    told = {sent.model for sent in played.cast.sent if "as an economist" in sent.instructions}
     assert told == {"ann"}
 
 

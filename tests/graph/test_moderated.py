@@ -116,7 +116,7 @@ async def test_the_moderator_is_told_the_structure_and_whom_to_call_on() -> None
     cast = floor_cast()
     await debate(cast, round_count=1, openingStatementMaxTokens=111)
     first = cast.sent_to("moderator")[0]
-    assert "111 tokens at the most" in first.system
+    assert "111 tokens at the most" in first.instructions
     assert "Call on Ann for the opening statement" in first.user
     calls = [s.user.split("Call on ")[1].split(".")[0] for s in asked(cast, "request")]
     assert calls[2:6] == [
@@ -249,7 +249,7 @@ class TestRulings:
 
     def cast(self, breach: str, after: str, ruling: str = "That was out of order.") -> Cast:
         def moderator(sent: Sent) -> str:
-            strikes = f"The statement to review\n{after}:" in sent.user
+            strikes = f"The last statement above: {after}." in sent.user
             return ruled(breach if strikes else "none", ruling if strikes else "")(sent)
 
         return floor_cast(moderator=dict.fromkeys(("request", "summary", "end"), moderator))
@@ -362,8 +362,8 @@ class TestFormats:
         tone, rules, stress = SIGNS[name]
         for sent in cast.sent:
             if sent.model in ("ann", "ben", "moderator"):
-                assert tone in sent.system
-        assert rules in cast.sent_to("moderator")[0].system
+                assert tone in sent.instructions
+        assert rules in cast.sent_to("moderator")[0].instructions
         assert stress in asked(cast, "final")[0].user
         others = [sign for other, signs in SIGNS.items() if other != name for sign in signs]
         assert not [sign for sign in others if any(sign in sent.text for sent in cast.sent)]
@@ -466,6 +466,6 @@ async def test_the_prompt_of_a_later_turn_begins_as_the_one_before_did() -> None
     """Instructions come last, so that providers can reuse what they read of the debate."""
     cast = floor_cast()
     await debate(cast, round_count=2)
-    requests = [sent.user.split("## Current phase")[0].rstrip() for sent in asked(cast, "request")]
+    requests = [sent.user.split("## Your role")[0].rstrip() for sent in asked(cast, "request")]
     for before, after in pairwise(requests[1:]):
         assert after.startswith(before)

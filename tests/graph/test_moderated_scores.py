@@ -392,7 +392,7 @@ async def test_a_judge_that_shares_a_model_with_a_side_is_flagged() -> None:
     cast = floor_cast()
     advocate: Any = cast.lines["ann"]
     judge: Any = cast.lines["judge"]
-    cast.lines["ann"] = lambda sent: (judge if "judge" in sent.system else advocate)(sent)
+    cast.lines["ann"] = lambda sent: (judge if "judge" in sent.instructions else advocate)(sent)
     played = await debate(cast, round_count=0, judge_model="scripted:ann")
     assert played.state["trace"]["scoring"]["judge_shares_model_with"] == ["ann"]
 
@@ -420,9 +420,9 @@ async def test_advocates_know_the_rules_of_their_format(chosen: str) -> None:
     played = await debate(round_count=0, debate_format=chosen)
     (closing,) = (s for s in played.cast.sent_to("ann") if asked_for(s) == "closing")
     strict = chosen == "formal"
-    assert ("a new argument in a closing statement" in closing.system) is strict
+    assert ("a new argument in a closing statement" in closing.instructions) is strict
     assert ("No new arguments. At most" in closing.user) is strict
-    assert "an attack on a person." in closing.system
+    assert "an attack on a person." in closing.instructions
     assert "  " not in closing.user
 
 
@@ -433,7 +433,7 @@ async def test_points_and_scores_are_spoken_of_only_where_there_are_some(scored:
     cast = floor_cast(checker={"claims": claims, "check": wrong})
     await debate(cast, round_count=0, fact_check=True, scoring_enabled=scored)
     opening, correction, *_ = cast.sent_to("ann")
-    assert ("costs you points" in opening.system) is scored
+    assert ("costs you points" in opening.instructions) is scored
     assert ("a longer turn costs you points" in opening.user) is scored
     assert "At most 100 tokens, about 75 words." in correction.user
     final = next(s for s in cast.sent_to("moderator") if asked_for(s) == "final")

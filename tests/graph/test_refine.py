@@ -125,16 +125,13 @@ async def test_a_refinement_sees_question_own_answer_feedback_and_the_others_by_
     first, second, third = cast.sent_to("ben")
     assert refined_in(first) == 0
     assert (refined_in(second), refined_in(third)) == (1, 2)
-    own, rest = second.user.split("## The judge's feedback on all answers")
-    feedback, others = rest.split("## The others' answers")
-    assert "Your answer so far (Answer B)" in own
-    assert "Ben says in round 0." in own
-    assert "Advice 3." in feedback
-    assert "### Answer A" in others
-    assert "Ann says in round 0." in others
-    assert "### Answer C" in others
-    assert "Cyd says in round 0." in others
-    assert "Answer B" not in others
+    answers, rest = second.user.split("## The judge's feedback on all answers")
+    for letter, name in zip("ABC", ("Ann", "Ben", "Cyd"), strict=True):
+        assert f"### Answer {letter}" in answers
+        assert f"{name} says in round 0." in answers
+    assert "Advice 3." in rest
+    assert "Improve your answer, Answer B above:" in rest
+    assert second.user.count("Ben says in round 0.") == 1
     assert "Ann says in round 1." in third.user
     assert "in round 0" not in third.user
 
@@ -177,8 +174,8 @@ async def test_a_seats_own_instructions_close_its_system_prompt_as_written() -> 
     ]
     cast = refining_cast()
     await refined(cast, seats=seats, max_debate_rounds=1)
-    assert all(sent.system.endswith("Think of {history} first.") for sent in cast.sent_to("ann"))
-    assert all("{history}" not in sent.system for sent in cast.sent_to("ben"))
+    assert all("\n\nThink of {history} first.\n\n" in sent.user for sent in cast.sent_to("ann"))
+    assert all("{history}" not in sent.instructions for sent in cast.sent_to("ben"))
 
 
 async def test_two_seats_may_share_a_model() -> None:
@@ -317,7 +314,7 @@ async def test_a_judge_that_shares_a_model_with_a_debater_is_flagged() -> None:
     cast = refining_cast()
     cast.lines["ann"] = lambda sent: (
         cast.lines["judge"](sent)  # type: ignore[operator]
-        if sent.system.startswith("You are the judge")
+        if sent.instructions.startswith("You are the judge")
         else "Ann speaks."
     )
     played = await refined(cast, judge_model="scripted:ann", enable_debate=False)

@@ -1,17 +1,20 @@
 """What a provider that caches on request is sent."""
 
 import json
+import re
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessageChunk, BaseMessage, HumanMessage, SystemMessage
 
+from contend.graph.settings import DebateSettings
 from contend.graph.values import Usage
 from contend.models.answers import _cache_writes
 from contend.models.cache_marks import STABLE, with_cache_marks
 from contend.models.prices import priced
 from contend.models.providers.registry import ModelSpec, _registered, parse_spec, provider_of
+from tests.support.floor import TOPIC, floor_cast, moderated_settings
 from tests.support.scripted import (
     Cast,
     Sent,
@@ -21,6 +24,7 @@ from tests.support.scripted import (
     play,
     refine_settings,
     refining_cast,
+    scripted_settings,
 )
 
 HISTORY = (
@@ -118,6 +122,43 @@ async def test_a_users_own_prompt_is_marked_as_far_as_it_is_repeated(prompt: str
 async def test_refining_marks_nothing_in_vain() -> None:
     played = await play(refining_cast(), "Why?", settings=refine_settings())
     _check_marks_are_used(played.cast)
+
+
+@pytest.mark.usefixtures("caching")
+@pytest.mark.parametrize("rounds", [0, 1, 3])
+async def test_a_moderated_debate_marks_nothing_in_vain(rounds: int) -> None:
+    settings = moderated_settings(round_count=rounds)
+    _check_marks_are_used((await play(floor_cast(), TOPIC, settings=settings)).cast)
+
+
+_ALONE: dict[str, tuple[Cast, DebateSettings]] = {
+    "adversarial": (full_cast(), scripted_settings(min_rounds=3, max_rounds=3)),
+    "forum": (forum_cast(), forum_settings(max_rounds=3, judge_mode="external_judge")),
+    "refine": (refining_cast(), refine_settings()),
+    "moderated": (floor_cast(), moderated_settings(round_count=1)),
+}
+
+
+@pytest.mark.usefixtures("caching")
+@pytest.mark.parametrize("protocol", sorted(_ALONE))
+async def test_seats_with_one_model_mark_what_any_of_them_is_sent_next(protocol: str) -> None:
+    cast, settings = _ALONE[protocol]
+    seats = {seat.id: "scripted:one" for seat in settings.build_seats()}
+    alone = Cast(one=lambda sent: cast.say(replace(sent, model=_speaker(sent))))
+    played = await play(alone, TOPIC, settings=settings.with_models(seats))
+    _check_marks_are_used(played.cast)
+    shown = [sent for sent in played.cast.sent if "</" in sent.user.partition("\n\n## ")[2]]
+    unmarked = [sent for sent in shown if not _marked_beginnings(sent)[1:]]
+    # Only prompts that show no debate have no mark after the system message.
+    assert all(re.search(r"\b(?:Rate|rate|Score) ", sent.user) for sent in unmarked)
+
+
+def _speaker(sent: Sent) -> str:
+    named = re.search(r"You are (Ann|Ben|Cyd)\b", sent.user)
+    role = re.match(r"You are (?:the |one of )(?:scoring )?(\w+)", sent.instructions)
+    found = named or role
+    assert found
+    return {"several": "ann"}.get(found[1], found[1].lower())
 
 
 def _check_marks_are_used(cast: Cast) -> None:

@@ -72,7 +72,7 @@ SHARED = {
     "moderated/adjust.cut": {"rounds_left"},
     "moderated/control.ruling": {"nonce", "breach_ids"},
     "moderated/control.ruling_adjust": {"nonce", "change", "breach_ids"},
-    "moderated/ruling": {"statement", "statement_by", "breaches"},
+    "moderated/ruling": {"statement_by", "breaches"},
 }
 FLOOR_BLOCKS = ("ruling", "positions", "rebuttal", "claims", "check", "stage")
 FLOOR_REPORTS = ("positions", "claims", "check", "stage")
@@ -146,7 +146,8 @@ def test_every_brace_is_a_placeholder_or_belongs_to_the_json_form(name: str) -> 
 
 
 def test_every_prompt_file_is_used_and_every_used_one_exists() -> None:
-    used = {*SHARED, "adversarial/control.critique", "adversarial/control.first"}
+    used = {*SHARED, *(f"{protocol}/system" for protocol in SETTINGS)}
+    used |= {"adversarial/control.critique", "adversarial/control.first"}
     used |= {"forum/control.conviction", "forum/control.continue"}
     used |= {"forum/small/extract.conviction", "forum/small/extract.continue"}
     used |= {"shared/small/extract.score"}

@@ -100,7 +100,9 @@ class TestResult:
     ) -> None:
         calm = forecasters()
         models.script = lambda served: (
-            openai_error(401, "no") if "You are the Optimist" in served.system else calm(served)
+            openai_error(401, "no")
+            if "You are the Optimist" in served.instructions
+            else calm(served)
         )
         result = client.post(PREFIX, json=asked()).json()
         assert result["report"]["partial"]

@@ -41,7 +41,7 @@ def _said(what: str, request: Request) -> str:
 
 def _speaker(request: Request) -> str:
     found = re.search(r"You are ([^,\n]+), and you argue", request.text)
-    return found[1] if found else re.findall(r"You are the (\w+)", request.system)[0]
+    return found[1] if found else re.findall(r"You are the (\w+)", request.instructions)[0]
 
 
 def decided(what: str, request: Request) -> dict[str, Any] | None:

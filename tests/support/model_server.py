@@ -21,6 +21,8 @@ from typing import Any, Literal, Self
 
 from aiohttp import web
 
+from tests.support.instructions import instructions_in
+
 Shape = Literal["openai", "ollama"]
 Usage = tuple[int, int] | Literal["counted"] | None
 ToolCall = tuple[str, Mapping[str, Any] | str]
@@ -51,6 +53,11 @@ class Request:
         """The text of all system (or developer) messages."""
         roles = ("system", "developer")
         return "\n".join(_text(m) for m in self.messages if m.get("role") in roles)
+
+    @property
+    def instructions(self) -> str:
+        """The speaker's role, and the system message."""
+        return instructions_in(self.system, self.user)
 
     @property
     def user(self) -> str:

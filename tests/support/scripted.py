@@ -40,6 +40,7 @@ from contend.graph.settings import (
 from contend.graph.state import DebateState, Turn
 from contend.graph.values import Degradation
 from contend.models.providers.registry import Opened, Options, Provider, register
+from tests.support.instructions import instructions_in
 from tests.support.model_server import Request
 
 THREAD = "5f0c1f0e-0000-4000-8000-000000000001"
@@ -73,6 +74,11 @@ class Sent:
     @property
     def system(self) -> str:
         return self.messages[0].text
+
+    @property
+    def instructions(self) -> str:
+        """The speaker's role, and the system message."""
+        return instructions_in(self.system, self.user)
 
     @property
     def user(self) -> str:

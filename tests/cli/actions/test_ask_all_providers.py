@@ -72,7 +72,7 @@ def _first_try(fault: Reply) -> Callable[[Request], Any]:
     calm, failed = debaters(), list[int]()
 
     def script(request: Request) -> Any:
-        if "You are the Skeptic" in request.system and not failed:
+        if "You are the Skeptic" in request.instructions and not failed:
             failed.append(request.index)
             return fault
         return calm(request)

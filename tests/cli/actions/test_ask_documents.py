@@ -53,7 +53,7 @@ def test_quotes_are_marked_for_the_reader_the_judge_and_the_trace(
     assert [each["id"] for each in ended.json["documents"]] == ["articles", "staff"]
     assert "Quotes: 1 found in the documents, 1 altered, 1 not found" in ended.err
     assert f"✗ not found, cited as [articles:1]: “{INVENTED}”" in " ".join(ended.err.split())
-    judged = next(c.request for c in models.calls if "You are the judge" in c.request.system)
+    judged = next(c.request for c in models.calls if "You are the judge" in c.request.instructions)
     verdict = "NOT FOUND in the documents, cited as [articles:1] (Synthesizer, round 2)"
     assert f"{verdict}: “{INVENTED}”" in judged.text
     assert "[staff:2]\nteam: billing; people: 4" in judged.text
@@ -172,7 +172,7 @@ def test_a_picture_reaches_the_models_of_round_one(
     assert ended.code == 0
     assert ended.json["images"][0]["name"] == "chart.png"
     with_picture = [
-        call.request.system.partition(".")[0]
+        call.request.instructions.partition(".")[0]
         for call in models.calls
         if "iVBORw" in str(call.request.body)
     ]

@@ -180,7 +180,7 @@ def test_gaps_are_shown(contend: Command, models: ModelServer) -> None:
     calm = forecasters()
 
     def script(request: Any) -> Any:
-        if "You are the Historian" in request.system:
+        if "You are the Historian" in request.instructions:
             from tests.support.model_server import openai_error
 
             return openai_error(401, "no such luck")

@@ -87,11 +87,11 @@ def test_seats_from_a_file_carry_their_own_settings(
     assert (ann["status"], ben["status"]) == ("ok", "fallback_model")
     sent = next(c.request for c in models.calls if c.request.model == "m" and _debates(c.request))
     assert sent.body["temperature"] == 0.1
-    assert sent.system.endswith("Argue as an economist.")
+    assert "\n\nArgue as an economist.\n\n" in sent.user
 
 
 def _debates(request: Request) -> bool:
-    return request.system.startswith("You are one of several debaters")
+    return request.instructions.startswith("You are one of several debaters")
 
 
 def test_given_seats_replace_the_default_ones(contend: Command) -> None:

@@ -85,10 +85,10 @@ def test_tools_from_the_settings_file_to_the_record(
     answered = next(request for request in calls if request.results)
     assert ">\n14400\n</result " in answered.results[0]
     assert f">\n[minutes:1]\n{MINUTES}\n</document " in answered.results[1]
-    debating = [r for r in calls if r.system.startswith("You are one of several debaters")]
+    debating = [r for r in calls if r.instructions.startswith("You are one of several debaters")]
     told = {r.model for r in debating if f"[minutes:1]\n{MINUTES}" in r.user}
     assert told == {"m"}
-    (judge, *_) = [r for r in calls if r.system.startswith("You are the judge")]
+    (judge, *_) = [r for r in calls if r.instructions.startswith("You are the judge")]
     assert f"[minutes:1]\n{MINUTES}" in judge.user
 
 

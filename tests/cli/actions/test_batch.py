@@ -103,7 +103,7 @@ def test_a_failed_debate_does_not_end_the_others_and_continues_next_time(
     working = debaters()
 
     def failing(request: Request) -> Reply:
-        broken = "Is tea better?" in request.text and "You are the Skeptic" in request.system
+        broken = "Is tea better?" in request.text and "You are the Skeptic" in request.instructions
         return Reply(status=400) if broken else working(request)
 
     models.script = failing

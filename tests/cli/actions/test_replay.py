@@ -138,7 +138,7 @@ def test_a_debate_that_failed_and_was_resumed(
 def test_a_debate_that_was_rated_again(contend: Command, models: ModelServer) -> None:
     script = script_of("adversarial")
     models.script = lambda request: (
-        openai_error(400, "No.") if "judge" in request.system.lower() else script(request)
+        openai_error(400, "No.") if "You are the judge" in request.instructions else script(request)
     )
     asked = contend(*ask_in("adversarial"), "--json")
     assert (asked.code, asked.json["auto_score"]) == (0, None)

@@ -57,7 +57,7 @@ def test_the_point_may_be_a_phase(contend: Command, models: ModelServer) -> None
     parent = contend(*ask_in("adversarial"), "--json").json["id"]
     paid = len(models.calls)
     assert contend("replay", parent, "--reuse-until", "2:propose").code == 0
-    made = [call.request.system.partition(".")[0] for call in models.calls[paid:]]
+    made = [call.request.instructions.partition(".")[0] for call in models.calls[paid:]]
     roles = ["Skeptic", "Proposer", "Skeptic", "Synthesizer", "judge"]
     assert [role in said for role, said in zip(roles, made, strict=True)] == [True] * 5
 

@@ -34,9 +34,9 @@ def _critique(request: Request, number: int, points: list[dict[str, str]]) -> Re
 def _script(request: Request) -> Reply:
     at = re.search(r"Round (\d) of at most", request.user)
     number = int(at[1]) if at else 1
-    if "You are the Skeptic" in request.system:
+    if "You are the Skeptic" in request.instructions:
         return _critique(request, number, _points(number))
-    if "You are the Proposer" in request.system and number > 1:
+    if "You are the Proposer" in request.instructions and number > 1:
         said = REPLIES[number - 2]
         return Reply(f"## Replies\n**S1** (critical): {said}\n\n## Revised answer\nKeep it.")
     reply: Reply = debaters()(request)
@@ -118,7 +118,7 @@ def unsettled(contend: Command, models: ModelServer) -> tuple[str, Any]:
     ]
 
     def script(request: Request) -> Reply:
-        if "You are the Skeptic" in request.system:
+        if "You are the Skeptic" in request.instructions:
             return _critique(request, 1, open_points)
         reply: Reply = debaters()(request)
         return reply

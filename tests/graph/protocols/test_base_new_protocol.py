@@ -106,11 +106,12 @@ graph = builder.compile(name="solo")
 '''
 
 PROMPTS = {
-    "author": "You are the author.\n\n{data_rule}",
-    "author.first": "{question}\n\nWrite the first draft.",
-    "author.again": "{question}\n\nWrite draft {round}.",
-    "author.final": "{question}\n\nWrite the answer.",
-    "judge": "You are the judge.\n\n{data_rule}",
+    "system": "An author works on a question.\n\n{data_rule}",
+    "author": "You are the author.",
+    "author.first": "{question}\n\n{role}\n\nWrite the first draft.",
+    "author.again": "{question}\n\n{role}\n\nWrite draft {round}.",
+    "author.final": "{question}\n\n{role}\n\nWrite the answer.",
+    "judge": "You are the judge.",
 }
 
 RATED = """Correctness: 8
@@ -144,7 +145,7 @@ def site(tmp_path: Path) -> Path:
 
 
 def _said(request: Request) -> Reply:
-    if "You are the judge" in request.system:
+    if "You are the judge" in request.instructions:
         return Reply(RATED)
     return Reply(f"This is {request.user.splitlines()[-1].removeprefix('Write ')}")
 

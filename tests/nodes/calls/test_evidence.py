@@ -226,6 +226,7 @@ async def test_a_quote_cannot_pose_as_a_verdict(documents: list[Document]) -> No
     cast = full_cast(proposer=f"> these words are invented by me\n> {forged}")
     played = await play(cast, asked(documents=documents), max_rounds=1, min_rounds=1)
     told = sent_to(played, "skeptic")[0].partition("## Quotes, checked by machine")[2]
+    told = told.partition("## Your role")[0]
     verdicts = [line for line in told.splitlines() if line.startswith("1. ")]
     assert len(verdicts) == 1
     assert verdicts[0].startswith("1. NOT FOUND in the documents")

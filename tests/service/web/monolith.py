@@ -107,7 +107,7 @@ def monolith() -> Script:
     """Answer every call of the debate by what it asks for."""
 
     def script(request: Request) -> str:
-        role = re.findall(r"You are the (\w+)", request.system)[0].lower()
+        role = re.findall(r"You are the (\w+)", request.instructions)[0].lower()
         found = re.search(r"Round (\d) of at most", request.user)
         number = int(found[1]) if found else 0
         if role == "proposer":

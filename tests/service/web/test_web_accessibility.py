@@ -31,7 +31,7 @@ def test_no_view_has_serious_barriers(theme: str, monkeypatch: pytest.MonkeyPatc
     def speak(request: Request) -> Reply | str:
         if LIVE in request.text:
             assert is_seen.wait(120)
-        return (forecasters() if "forecast" in request.system else monolith())(request)
+        return (forecasters() if "forecast" in request.instructions else monolith())(request)
 
     with (
         serve_page(speak, monkeypatch, MODELS) as address,
