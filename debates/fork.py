@@ -1,6 +1,6 @@
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from itertools import pairwise
@@ -17,7 +17,7 @@ from contend.debates.record import RAN_ON, REUSED_TURNS, SERVER, StoredDebate, d
 from contend.debates.replay import restore_step, run_step
 from contend.debates.repository import Repository
 from contend.debates.server_debates import thread_of_fork
-from contend.debates.stored_events import EventSource, StoredEvent, encode
+from contend.debates.stored_events import EventSource, StoredEvent, encode_event, share
 from contend.graph.errors import BadInput, NotRecorded
 from contend.graph.events import NodeEvent, turn_event
 from contend.graph.phases import AFTER_THE_ROUNDS
@@ -217,14 +217,11 @@ def _shared_events(
         if not event["event"].endswith("_chunk")
     ]
     begin = {**begun, "ts": moved[0][1]["ts"] if moved else begun["ts"]}
-    whole = [(None, begin), *moved, *added]
-    numbered = encode(
-        cast("Event", {**event, "debate_id": fork_id, "seq": number})
-        for number, (_, event) in enumerate(whole, 1)
-    )
-    return [
-        replace(event, source=source) for event, (source, _) in zip(numbered, whole, strict=True)
+    numbered = [
+        (source, cast("Event", {**event, "debate_id": fork_id, "seq": number}))
+        for number, (source, event) in enumerate([(None, begin), *moved, *added], 1)
     ]
+    return [share(event, source) if source else encode_event(event) for source, event in numbered]
 
 
 def _ends_rounds(event: Event) -> bool:

@@ -1,11 +1,13 @@
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import import_module
 from typing import Any, cast
 
+from langgraph._internal._typing import MISSING
+from langgraph.channels.delta import DeltaChannel
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.graph import START
 from langgraph.graph.state import CompiledStateGraph
@@ -39,6 +41,22 @@ class _CheckpointChain(BaseCheckpointSaver[Any]):
         while at:
             self._saved[_id(at.config)] = at
             at = every.get(_id(at.parent_config)) if at.parent_config else None
+
+    def add_deltas(self, channels: Mapping[str, Any]) -> None:
+        """Put whole values in place of deltas, or LangGraph replays all of them at each step."""
+        for name, channel in channels.items():
+            if isinstance(channel, DeltaChannel):
+                self._add_deltas(name, channel)
+
+    def _add_deltas(self, name: str, channel: DeltaChannel[Any]) -> None:
+        current = channel.from_checkpoint(MISSING)
+        for saved in reversed(self._saved.values()):
+            values = saved.checkpoint["channel_values"]
+            if name in values:
+                current = channel.from_checkpoint(values[name])
+            elif name in saved.checkpoint["channel_versions"]:
+                values[name] = current.value
+            current.replay_writes([each for each in saved.pending_writes or () if each[1] == name])
 
     def writes(self, config: Any) -> Sequence[Any]:
         return self._saved[_id(config)].pending_writes or []
@@ -98,6 +116,7 @@ async def read_history(
     saver = cast("BaseCheckpointSaver[Any]", graph.checkpointer)
     # Read completely first, because an unfinished read blocks writers.
     saved = _CheckpointChain([each async for each in saver.alist(config)])
+    saved.add_deltas(graph.channels)
     states = graph.copy({"checkpointer": saved}).aget_state_history(config)
     newest_first = [each async for each in states]
     nodes = tuple(name for name in graph.nodes if name != START)
@@ -152,7 +171,7 @@ def _step(
         nodes=nodes,
         next=snapshot.next,
         round=before.state.get("round", state.get("round")),
-        turns=tuple(turn for turn in state.get("turns", []) if turn != known.get(turn.id)),
+        turns=tuple(turn for turn in state.get("turns", []) if _is_new(turn, known.get(turn.id))),
         at=datetime.fromisoformat(snapshot.created_at or ""),
         state=state,
         is_of_node=is_of_node,
@@ -162,6 +181,10 @@ def _step(
             (_last(value) for _, channel, value in writes if channel == "__resume__"), None
         ),
     )
+
+
+def _is_new(turn: Turn, known: Turn | None) -> bool:
+    return turn is not known and turn != known  # comparing equal turns takes time
 
 
 def _last(answer: Any) -> Any:

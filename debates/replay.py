@@ -169,7 +169,7 @@ async def restore_step(debate: StoredDebate, step: HistoryStep) -> tuple[Graph, 
     config: Any = {"configurable": {"thread_id": debate.id}}
     follows: tuple[str, ...] = ()
     for node in step.nodes:  # of several parallel nodes, only one leads to the next step
-        graph = graph_of(debate.protocol, InMemorySaver(serde=serializer()))
+        graph = graph_of(debate.protocol, InMemorySaver(serde=serializer(compresses=False)))
         await write_state(graph, config, step.state, node)
         follows = (await graph.aget_state(config)).next
         if follows == step.next:

@@ -24,7 +24,7 @@ class EventSource(NamedTuple):
 class StoredEvent:
     seq: int
     name: str
-    text: str  # the event as JSON
+    text: str  # the event as JSON; of a new shared event, only the fields that differ
     source: EventSource | None = None
 
     @property
@@ -103,7 +103,18 @@ def reassign_shared_events(connection: sa.Connection, debate_id: str) -> None:
 
 
 def encode(said: Iterable[Event]) -> list[StoredEvent]:
-    return [StoredEvent(each["seq"], each["event"], _to_json(each)) for each in said]
+    return [encode_event(each) for each in said]
+
+
+def encode_event(event: Event) -> StoredEvent:
+    return StoredEvent(event["seq"], event["event"], _to_json(event))
+
+
+def share(event: Event, source: EventSource) -> StoredEvent:
+    """Return a fork's event to be stored without the content that it shares with its source."""
+    own: Any = event
+    text = _to_json({name: own[name] for name in _FORK_FIELDS})
+    return StoredEvent(event["seq"], event["event"], text, source)
 
 
 def is_chunk(name: str) -> bool:
@@ -117,15 +128,10 @@ def _row(debate_id: str, stored: StoredEvent) -> dict[str, Any]:
         "seq": stored.seq,
         "name": stored.name,
         "is_chunk": stored.is_chunk,
-        "event": _own_part(stored.text) if stored.source else stored.text,
+        "event": stored.text,
         "source_id": source_id,
         "source_seq": source_seq,
     }
-
-
-def _own_part(text: str) -> str:
-    event = json.loads(text)
-    return _to_json({name: event[name] for name in _FORK_FIELDS})
 
 
 def _to_json(event: Mapping[str, Any]) -> str:

@@ -43,6 +43,8 @@ _OLD_NAMES: dict[str, type[Value]] = {
 # The formats whose names are stored with the values.
 _MSGPACK, _COMPRESSED = "msgpack", "msgpack-zlib"
 _WORTH_COMPRESSING = 512
+# From this length on, such as for all turns of a fork, less compression is several times as fast.
+_LONG, _QUICKLY = 50_000, 2
 
 
 class CompactSerializer(JsonPlusSerializer):
@@ -52,7 +54,8 @@ class CompactSerializer(JsonPlusSerializer):
         kind, data = super().dumps_typed(obj)
         if kind != _MSGPACK or len(data) < _WORTH_COMPRESSING:
             return kind, data
-        return _COMPRESSED, zlib.compress(data)
+        level = _QUICKLY if len(data) >= _LONG else zlib.Z_DEFAULT_COMPRESSION
+        return _COMPRESSED, zlib.compress(data, level)
 
     def loads_typed(self, data: tuple[str, bytes]) -> Any:
         kind, content = data
@@ -64,12 +67,13 @@ class CompactSerializer(JsonPlusSerializer):
         return super().loads_typed(data)
 
 
-def serializer() -> JsonPlusSerializer:
+def serializer(*, compresses: bool = True) -> JsonPlusSerializer:
     """Return a serializer that loads only our own types, so that no checkpoint can run code."""
     # langgraph builds this list only for graphs compiled with a saver, and a server's are not.
     ours = storable_types()
     load = _create_msgpack_ext_hook(set(ours))
-    return CompactSerializer(
+    kind = CompactSerializer if compresses else JsonPlusSerializer
+    return kind(
         pickle_fallback=False,
         allowed_msgpack_modules=ours,
         __unpack_ext_hook__=partial(_unpack, load),

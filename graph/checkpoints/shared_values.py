@@ -27,8 +27,8 @@ _SMALLEST = 64
 _DELTAS = "counters_since_delta_snapshot"
 
 
-Known = dict[str, tuple[str, bytes]]
-"""The type and data of shared values by their hash."""
+Known = dict[str, Any]
+"""Shared values by their hash."""
 
 
 class Split(NamedTuple):
@@ -61,14 +61,18 @@ def add(cursor: sqlite3.Cursor, thread: str, rows: Iterable[tuple[str, str, byte
     cursor.executemany(_ADD, [(thread, *row) for row in rows])
 
 
-async def restore_shared_values(
-    connection: Any, thread: str, checkpoint: Any, serde: SerializerProtocol, known: Known
+def restore_shared_values(
+    connection: sqlite3.Connection,
+    thread: str,
+    checkpoint: Any,
+    serde: SerializerProtocol,
+    known: Known,
 ) -> None:
     """Restore the shared values; `known` caches those that earlier checkpoints needed."""
     hashes: Mapping[str, str] = checkpoint.pop(_KEY, {})
     if missing := {*hashes.values()} - known.keys():
         query = f"{_FIND} AND hash IN ({', '.join('?' * len(missing))})"
-        async with connection.execute(query, (thread, *missing)) as found:
-            known.update({digest: (kind, data) async for digest, kind, data in found})
+        for digest, *value in connection.execute(query, (thread, *missing)).fetchall():
+            known[digest] = serde.loads_typed((value[0], value[1]))
     for channel, digest in hashes.items():
-        checkpoint["channel_values"][channel] = serde.loads_typed(known[digest])
+        checkpoint["channel_values"][channel] = known[digest]

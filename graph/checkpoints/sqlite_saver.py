@@ -1,24 +1,24 @@
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-import aiosqlite
 from langchain_core.runnables import RunnableConfig
 from langgraph._internal._constants import RETURN
 from langgraph.checkpoint.base import (
+    BaseCheckpointSaver,
     ChannelVersions,
     Checkpoint,
     CheckpointMetadata,
     CheckpointTuple,
+    DeltaChannelHistory,
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.sqlite import SqliteSaver
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from contend.graph.checkpoints import shared_values, sqlite
 from contend.graph.checkpoints.outages import (
@@ -33,6 +33,7 @@ from contend.graph.checkpoints.sqlite import SqliteFile, opened_file
 from contend.graph.errors import DatabaseUnavailable
 
 Result = TypeVar("Result")
+Saver = TypeVar("Saver", bound="_Connection")
 
 _DELETE_RESULTS = (
     "DELETE FROM writes WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ? "
@@ -41,31 +42,72 @@ _DELETE_RESULTS = (
 
 
 @asynccontextmanager
-async def sqlite_saver(path: Path, serde: SerializerProtocol) -> AsyncIterator[AsyncSqliteSaver]:
+async def sqlite_saver(path: Path, serde: SerializerProtocol) -> AsyncIterator["ThreadSaver"]:
     database = opened_file(path)
     await asyncio.to_thread(reserve_space)
+    async with _opened(Writer, database, serde) as (writer, writing):
+        await retry_until_available(lambda: _run(writing, writer.set_up))
+        # A second connection, because reading must not wait until the file is free for a writer.
+        async with _opened(Reader, database, serde) as (reader, reading):
+            yield _Saver(database, reader, reading, writer, writing)
+
+
+@asynccontextmanager
+async def _opened(
+    kind: type[Saver], database: SqliteFile, serde: SerializerProtocol
+) -> AsyncIterator[tuple[Saver, ThreadPoolExecutor]]:
+    """Open a connection with a thread of its own."""
     thread = ThreadPoolExecutor(1, "checkpoints")
-    run = partial(asyncio.get_running_loop().run_in_executor, thread)
     try:
-        writer = await run(Writer, database, serde)
+        saver = await _run(thread, kind, database, serde)
         try:
-            await retry_until_available(lambda: run(writer.set_up))
-            async with aiosqlite.connect(path) as reader:
-                await reader.execute(f"PRAGMA busy_timeout={sqlite.BUSY_TIMEOUT_MS}")
-                yield _Saver(database, reader, writer, thread)
+            yield saver, thread
         finally:
-            # Close after the last write, which a canceled step may have left in the queue.
-            await asyncio.shield(run(writer.conn.close))
+            # Close it last: a canceled step may have left work in the queue.
+            await _run(thread, saver.conn.close)
     finally:
         thread.shutdown(wait=False)
 
 
-class Writer(SqliteSaver):
+async def _run(thread: ThreadPoolExecutor, work: Callable[..., Result], *what: Any) -> Result:
+    """Run work in a thread, to its end even if the waiting step is canceled."""
+    loop = asyncio.get_running_loop()
+    return await asyncio.shield(loop.run_in_executor(thread, partial(work, *what)))
+
+
+class _Connection(SqliteSaver):
     def __init__(self, database: SqliteFile, serde: SerializerProtocol) -> None:
         super().__init__(sqlite3.connect(database.path, check_same_thread=False), serde=serde)
         self.database = database
-        self._cursor: sqlite3.Cursor | None = None
         self.conn.execute(f"PRAGMA busy_timeout={sqlite.BUSY_TIMEOUT_MS}")
+
+
+class Reader(_Connection):
+    @contextmanager
+    def cursor(self, transaction: bool = False) -> Iterator[sqlite3.Cursor]:  # noqa: ARG002 - inherited
+        with closing(self.conn.cursor()) as cursor:
+            yield cursor
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        found = super().get_tuple(config)
+        return self._restored(found, {}) if found else None
+
+    def list(self, config: RunnableConfig | None, **options: Any) -> Iterator[CheckpointTuple]:
+        known: shared_values.Known = {}
+        for each in super().list(config, **options):
+            yield self._restored(each, known)
+
+    def read_all(self, *what: Any, **options: Any) -> Sequence[CheckpointTuple]:
+        return [*self.list(*what, **options)]
+
+    def _restored(self, found: CheckpointTuple, known: shared_values.Known) -> CheckpointTuple:
+        given = thread_of(found.config), found.checkpoint, self.serde, known
+        shared_values.restore_shared_values(self.conn, *given)
+        return found
+
+
+class Writer(_Connection):
+    _cursor: sqlite3.Cursor | None = None
 
     def set_up(self) -> None:
         with self.database.outages_reported(), self.database.wait_in_queue():
@@ -106,15 +148,37 @@ class Writer(SqliteSaver):
             super().delete_thread(thread_id)
 
 
-class _ThreadSaver(AsyncSqliteSaver):
-    """A saver that writes in a thread of its own, because the event loop may be busy."""
+class ThreadSaver(BaseCheckpointSaver[str]):
+    """A saver with threads for reads and writes, which wait only once for a busy event loop."""
 
     def __init__(
-        self, reader: aiosqlite.Connection, writer: Writer, thread: ThreadPoolExecutor
+        self,
+        reader: Reader,
+        reading: ThreadPoolExecutor,
+        writer: Writer,
+        writing: ThreadPoolExecutor,
     ) -> None:
-        super().__init__(reader, serde=writer.serde)
-        self.writer, self._thread = writer, thread
-        self.is_setup = True
+        super().__init__(serde=writer.serde)
+        self.reader, self.writer = reader, writer
+        self._read, self._write = partial(_run, reading), partial(_run, writing)
+
+    def get_next_version(self, current: str | None, channel: None) -> str:
+        return self.writer.get_next_version(current, channel)
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        return await self._read(self.reader.get_tuple, config)
+
+    async def alist(
+        self, config: RunnableConfig | None, **options: Any
+    ) -> AsyncIterator[CheckpointTuple]:
+        for each in await self._read(partial(self.reader.read_all, config, **options)):
+            yield each
+
+    async def aget_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        find = self.reader.get_delta_channel_history
+        return await self._read(partial(find, config=config, channels=channels))
 
     async def aput(
         self,
@@ -123,50 +187,25 @@ class _ThreadSaver(AsyncSqliteSaver):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        return await self.in_thread(self.writer.put, config, checkpoint, metadata, new_versions)
+        return await self._write(self.writer.put, config, checkpoint, metadata, new_versions)
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Writes, task_id: str, task_path: str = ""
     ) -> None:
-        await self.in_thread(self.writer.put_writes, config, writes, task_id, task_path)
+        await self._write(self.writer.put_writes, config, writes, task_id, task_path)
 
     async def adelete_thread(self, thread_id: str) -> None:
-        await self.in_thread(self.writer.delete_thread, thread_id)
-
-    async def in_thread(self, write: Callable[..., Result], *what: Any) -> Result:
-        """Run a write in the saver's thread; it completes even if the awaiting step is canceled."""
-        loop = asyncio.get_running_loop()
-        return await asyncio.shield(loop.run_in_executor(self._thread, partial(write, *what)))
+        await self._write(self.writer.delete_thread, thread_id)
 
 
-class _Reader(_ThreadSaver):
-    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        found = await super().aget_tuple(config)
-        return await self._restored(found, {}) if found else None
-
-    async def alist(
-        self, config: RunnableConfig | None, **options: Any
-    ) -> AsyncIterator[CheckpointTuple]:
-        known: shared_values.Known = {}
-        async for each in super().alist(config, **options):
-            yield await self._restored(each, known)
-
-    async def _restored(
-        self, found: CheckpointTuple, known: shared_values.Known
-    ) -> CheckpointTuple:
-        given = thread_of(found.config), found.checkpoint, self.serde, known
-        await shared_values.restore_shared_values(self.conn, *given)
-        return found
-
-
-class _Saver(OutageTolerantSaver, _Reader):
+class _Saver(OutageTolerantSaver, ThreadSaver):
     def __init__(self, database: SqliteFile, *parts: Any) -> None:
         super().__init__(*parts)
         self.database = database
 
     async def _put_writes(self, config: RunnableConfig, *what: Any) -> bool:
         # There is no need to wait for earlier writes here: the thread runs them in order.
-        return await self.in_thread(self._put_or_refuse, config, *what)
+        return await self._write(self._put_or_refuse, config, *what)
 
     def _put_or_refuse(self, config: RunnableConfig, *what: Any) -> bool:
         if thread_of(config) in self.threads_with_files:

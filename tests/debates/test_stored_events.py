@@ -11,7 +11,7 @@ from contend.debates.family import Origin, SharedPart
 from contend.debates.prune import delete_debates
 from contend.debates.repository import Repository
 from contend.debates.run import open_repository
-from contend.debates.stored_events import EventSource, StoredEvent, encode, insert_events
+from contend.debates.stored_events import EventSource, StoredEvent, encode, insert_events, share
 from contend.graph.errors import BadInput
 
 PARENT, FIRST, SECOND = ("0" * 36, "1" * 36, "2" * 36)
@@ -39,8 +39,7 @@ def _start(records: Repository, debate_id: str, events: Sequence[StoredEvent] = 
 def _fork(records: Repository, debate_id: str) -> None:
     (whole,) = records.journal.read(PARENT, 0)
     event: Event = {**whole.as_event(), "debate_id": debate_id, "seq": 2, "ts": f"at {debate_id}"}
-    (copy,) = encode([event])
-    _start(records, debate_id, [StoredEvent(2, copy.name, copy.text, EventSource(PARENT, 1))])
+    _start(records, debate_id, [share(event, EventSource(PARENT, 1))])
 
 
 def _stored_bytes(records: Repository) -> int:
@@ -82,5 +81,5 @@ def test_a_fork_of_a_debate_that_was_just_deleted_is_refused(records: Repository
     (whole,) = records.journal.read(PARENT, 0)
     delete_debates(records, [PARENT])
     with pytest.raises(BadInput, match="just deleted"):
-        _start(records, FIRST, [StoredEvent(2, whole.name, whole.text, EventSource(PARENT, 1))])
+        _start(records, FIRST, [share(whole.as_event(), EventSource(PARENT, 1))])
     assert records.ids() == []

@@ -125,9 +125,10 @@ async def test_task_results_are_deleted_when_their_step_is_finished(
         assert sorted(await _channels_written(saver, before)) == sorted(left)
 
 
+@pytest.mark.parametrize("sentences", [50, 5000])
 @pytest.mark.parametrize("make", [serializer, CompactSerializer])
-def test_long_values_are_compressed(make: Callable[[], CompactSerializer]) -> None:
-    text = "A sentence that is said again and again. " * 50
+def test_long_values_are_compressed(make: Callable[[], CompactSerializer], sentences: int) -> None:
+    text = "A sentence that is said again and again. " * sentences
     kind, data = make().dumps_typed([text])
     assert len(data) < len(text) / 10
     assert make().loads_typed((kind, data)) == [text]

@@ -16,7 +16,7 @@ from langgraph.checkpoint.base import empty_checkpoint
 from contend.graph.checkpoints import outages
 from contend.graph.checkpoints.saver import checkpointer
 from contend.graph.checkpoints.sqlite import opened_file
-from contend.graph.checkpoints.sqlite_saver import Writer, _ThreadSaver
+from contend.graph.checkpoints.sqlite_saver import ThreadSaver, Writer
 from contend.graph.errors import DatabaseUnavailable
 from contend.graph.settings import data_home
 from contend.graph.values import Usage
@@ -40,7 +40,7 @@ def locked() -> Iterator[None]:
 
 
 def writer_of(saver: object) -> Writer:
-    assert isinstance(saver, _ThreadSaver)
+    assert isinstance(saver, ThreadSaver)
     return saver.writer
 
 
@@ -166,3 +166,15 @@ async def test_many_savers_at_once_get_their_turn_whatever_sqlite_would_do() -> 
 
     await asyncio.gather(*(save(number) for number in range(24)))
     assert aside() == []
+
+
+async def test_a_list_of_checkpoints_is_read_while_a_writer_waits() -> None:
+    async with checkpointer() as saver:
+        at = await saver.aput(CONFIG, empty_checkpoint(), {"step": 1}, {})
+        with opened_file(data_home() / "contend.db").wait_in_queue():
+            writing = asyncio.create_task(saver.aput_writes(at, PAID, "task", "path"))
+            (found,) = [each async for each in saver.alist(CONFIG)]
+            assert found.pending_writes == []
+        await writing
+        (found,) = [each async for each in saver.alist(CONFIG)]
+    assert [(channel, value) for _, channel, value in found.pending_writes or []] == PAID
