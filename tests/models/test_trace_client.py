@@ -27,7 +27,7 @@ class Traced:
         order = f"{self.begun[above]['dotted_order']}." if above else ""
         place = {"parent_run_id": above, "dotted_order": f"{order}20260101T000000000000Z{run}"}
         self.begun[run] = place | {"name": name, "run_type": kind, "extra": {"metadata": about}}
-        more = {"id": run, "tags": ["seq:step:1", "mine"], "events": [{"name": "start"}]}
+        more: Sent = {"id": run, "tags": ["seq:step:1", "mine"], "events": [{"name": "start"}]}
         self.client.create_run(inputs={}, **more, **self.begun[run])
         return run
 
