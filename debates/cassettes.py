@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from contend.debates.events import Event
 from contend.debates.record import FROM_CASSETTE, StoredDebate
+from contend.debates.recordings import why_not_recorded
 from contend.debates.repository import Repository
 from contend.debates.settings_sources import settings_from
 from contend.debates.spending import NO_LIMITS, read_limits
@@ -71,7 +72,7 @@ def _check_exportable(records: Repository, debate: StoredDebate, *, has_calls: b
     if records.origin(debate.id):
         raise BadInput(f"{name} is a fork; its recording is only a part. Export its parent.")
     if not has_calls:
-        raise BadInput(f"{name} has no recording: an earlier release or another program ran it.")
+        raise BadInput(f"{name} has no recording: {why_not_recorded(debate)}.")
     if debate.stop_reason == BUDGET and _had_several_budgets(records, debate):
         raise BadInput(f"{name} had several budgets, and one ended its rounds; run it again.")
     if debate.state.get("documents") or debate.state.get("images"):

@@ -21,6 +21,16 @@ def load_recording(records: "Repository", debate: "StoredDebate", recording: "Re
         recording.is_complete, recording.keep = True, None
 
 
+def why_not_recorded(debate: "StoredDebate") -> str:
+    server = debate.server or debate.ran_on
+    if server is None:
+        return "an earlier release or another program ran it"
+    return (
+        f"{server} made its calls. A server records calls in its own database, and only if its "
+        "langgraph.json has Contend's app (http.app)"
+    )
+
+
 class Recordings:
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine

@@ -23,6 +23,7 @@ from contend.debates.history import (
     write_state,
 )
 from contend.debates.record import StoredDebate
+from contend.debates.recordings import why_not_recorded
 from contend.debates.repository import Repository
 from contend.debates.spending import Limits, read_limits
 from contend.graph.errors import BadInput, ModelFailed, NotRecorded
@@ -112,8 +113,8 @@ async def replay_strictly(records: Repository, debate: StoredDebate) -> Replayed
     calls = await asyncio.to_thread(records.recordings.read, debate.id)
     if not calls:
         raise BadInput(
-            f"Debate {debate.id[:8]} has no recording: an earlier release or another program ran "
-            "it. Without --strict, its events can be replayed."
+            f"Debate {debate.id[:8]} has no recording: {why_not_recorded(debate)}. Without "
+            "--strict, its events can be replayed."
         )
     debate.settings_to_run()  # raises if a limit was tightened since
     async with opened_graph(debate) as graph:
@@ -161,7 +162,8 @@ async def run_step(
         snapshot = await graph.aget_state(config)
         if not snapshot.interrupts:
             return cast("DebateState", snapshot.values), said
-        given = Command(resume=before.answer or {})
+        # An empty answer is text, because langgraph takes an empty dictionary for no answer.
+        given = Command(resume=before.answer or {"say": ""})
 
 
 async def restore_step(debate: StoredDebate, step: HistoryStep) -> tuple[Graph, Any, str]:

@@ -5,7 +5,10 @@ import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
+
+from sqlalchemy.exc import IntegrityError
 
 from contend.debates.adoption import adopt, write_origin_of_copy
 from contend.debates.checkpoint_threads import SEEN_CHECKPOINT
@@ -14,13 +17,19 @@ from contend.debates.leases import LEASE, RECORD, RUN, Lease, LeaseColumns
 from contend.debates.record import StoredDebate, settings_in
 from contend.debates.repository import Repository
 from contend.debates.spending import why_not_asked
-from contend.graph.errors import BUDGET, BadInput, ModelFailed
+from contend.graph.errors import BUDGET, BadInput, DatabaseUnavailable, ModelFailed
 from contend.graph.record import Status
 from contend.graph.runners import RECORDED_BY
 from contend.graph.settings import SETTINGS
 from contend.graph.state import DebateState
 from contend.models.failures import scrub
-from contend.models.recording import is_recording
+from contend.models.recording import (
+    CallKey,
+    RecordedCall,
+    Recording,
+    is_recording,
+    recording_debate,
+)
 from contend.nodes.own_settings import stored_settings
 
 # How often to check whether a crashed worker's lease has expired.
@@ -47,7 +56,7 @@ class _Run:
     settings: dict[str, Any] = field(default_factory=dict)
     """The settings in the record, some of which only the record has."""
     recorded: DebateState = field(default_factory=DebateState)
-    """The record's protocol and settings, in the form of a state."""
+    """The protocol and settings of the record or the original, in the form of a state."""
 
 
 class ThreadRunner:
@@ -68,8 +77,7 @@ class ThreadRunner:
             run = _Run(asyncio.current_task(), stack)
             found = await asyncio.to_thread(_find_or_none, self._records(), thread)
             if found is None:
-                first = await asyncio.to_thread(self._records().threads.first_checkpoint, thread)
-                run.is_copy = first is not None
+                await asyncio.to_thread(self._note_original, run, thread)
             else:
                 await self._take(run, thread, RUN)
                 run.is_kept_elsewhere = await self._is_kept_elsewhere(found, config)
@@ -77,8 +85,10 @@ class ThreadRunner:
                     await self._acquire_for_run(run, found)
             self._runs[thread] = run
             failure: BaseException | None = None
+            recording = Recording(keep=partial(self._record, run, thread))
             try:
-                yield
+                with recording_debate(thread, recording):
+                    yield
             except BaseException as error:
                 failure = error
                 raise
@@ -86,6 +96,13 @@ class ThreadRunner:
                 self._runs.pop(thread, None)
                 with _log_errors(thread) if failure else nullcontext():
                     await asyncio.shield(self._end(run, graph, thread, failure))
+
+    def _note_original(self, run: _Run, thread: str) -> None:
+        """Note whether the thread may be a copy, and the settings of its original."""
+        records = self._records()
+        run.is_copy = records.threads.first_checkpoint(thread) is not None
+        if run.is_copy and (original := records.threads.find_original(thread)):
+            run.recorded = _settings_of(records.find(original[0], with_turns=False))
 
     async def save_state(self, protocol: str, debate_id: str, state: DebateState) -> None:
         """Save the state; the first state with seats creates the debate record."""
@@ -96,6 +113,12 @@ class ThreadRunner:
     def recorded_settings(self, debate_id: str) -> DebateState:
         run = self._runs.get(debate_id)
         return run.recorded if run else {}
+
+    async def _record(self, run: _Run, thread: str, key: CallKey, call: RecordedCall) -> None:
+        """Record a call, unless the debate has no record yet or has just been deleted."""
+        if run.lease or run.is_kept_elsewhere:
+            with suppress(DatabaseUnavailable, IntegrityError):
+                await asyncio.to_thread(self._records().recordings.add, thread, key, call)
 
     async def _is_kept_elsewhere(self, found: StoredDebate, config: Any) -> bool:
         """Return whether the client that started this run, or its successor, writes the record."""
@@ -177,8 +200,12 @@ class ThreadRunner:
 
 def _note_record(run: _Run, debate: StoredDebate) -> None:
     run.last_seq, run.settings = debate.last_seq, debate.settings
+    run.recorded = _settings_of(debate)
+
+
+def _settings_of(debate: StoredDebate) -> DebateState:
     about = debate.as_settings().model_dump(mode="json")
-    run.recorded = {"protocol": debate.protocol, "settings": about}
+    return {"protocol": debate.protocol, "settings": about}
 
 
 @contextmanager

@@ -42,7 +42,8 @@ class DebateGraph(StateGraph[Any, Any, Any, Any]):
         function = node if action is None else action
         name = function.__name__ if action is None else node
         settled: Any = with_thread_settings(function, self._settings)
-        return super().add_node(name, settled, **options)
+        about = {"protocol": self._settings.protocol}  # for streams and traces
+        return super().add_node(name, settled, metadata=about, **options)
 
     def compile(self, *given: Any, **options: Any) -> "CompiledDebate":
         compiled = super().compile(*given, **options)

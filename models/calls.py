@@ -26,6 +26,7 @@ from contend.models.providers.registry import (
 )
 from contend.models.recording import CallRequest, replay_or_record
 from contend.models.retries import Answered, Listener, with_fallbacks
+from contend.models.trace_client import TITLE
 from contend.models.tracing import call_metadata, call_title, scrub_traces
 
 # Errors raised by openai's client for an incomplete structured answer.
@@ -188,10 +189,11 @@ def _form_tokens(messages: list[BaseMessage], schema: type[BaseModel]) -> int:
 
 def _trace_config(seat: Seat, settings: DebateSettings, listener: Listener) -> RunnableConfig:
     asked, turn = listener.asked, listener.turn
-    about = call_metadata(settings.protocol, listener.debate, seat.id, asked, turn)
+    title = call_title(seat.name, asked)
+    about = call_metadata(settings.protocol, listener.debate, seat.id, asked, turn) | {TITLE: title}
     # Hide the raw tokens from server clients: nodes/calls/messages.py streams the words to them,
     # without the control block.
-    return {"run_name": call_title(seat.name, asked), "metadata": about, "tags": [TAG_NOSTREAM]}
+    return {"run_name": title, "metadata": about, "tags": [TAG_NOSTREAM]}
 
 
 def _ceiling(

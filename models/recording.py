@@ -83,6 +83,7 @@ class Recording:
 
 
 _recording: ContextVar[Recording | None] = ContextVar("recording", default=None)
+_on_servers: dict[str, Recording] = {}
 
 
 @contextmanager
@@ -95,8 +96,18 @@ def using_recording(recording: Recording) -> Iterator[None]:
 
 
 def is_recording() -> bool:
-    """Return whether our own runner runs this debate; only that runner records calls."""
+    """Return whether our own runner runs this debate; servers use `recording_debate` instead."""
     return _recording.get() is not None
+
+
+@contextmanager
+def recording_debate(debate_id: str, recording: Recording) -> Iterator[None]:
+    """Record the calls of a debate that a server runs, whose tasks do not share a context."""
+    _on_servers[debate_id] = recording
+    try:
+        yield
+    finally:
+        _on_servers.pop(debate_id, None)
 
 
 def recorded_retrieval() -> Retrieval | None:
@@ -110,7 +121,7 @@ async def replay_or_record(
     form: TypeAdapter[Result],
     call: Callable[[Listener], Awaitable[Answered[Result]]],
 ) -> Answered[Result]:
-    recording = _recording.get()
+    recording = _recording.get() or _on_servers.get(listener.debate)
     if recording is None:
         return await call(listener)
     key = recording.key_of(request, listener)

@@ -4,10 +4,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from langsmith.run_trees import get_cached_client
+from langsmith.run_trees import configure
 from langsmith.utils import tracing_is_enabled
 
 from contend.models.failures import scrub
+from contend.models.trace_client import TraceClient
 
 _ROUND = re.compile(r"r(\d+)\.")
 # The keys of a dictionary that is a state, a turn, a seat, or the content of a model call.
@@ -15,6 +16,8 @@ _OF_STATE = {"seats", "turns", "protocol", "settings"}
 _OF_TURN = {"id", "phase", "seat", "text", "usage"}
 _OF_SEAT = {"id", "role", "model", "temperature"}
 _OF_CALL = {"messages", "generations"}
+_SHOWN_OF_MESSAGE = {"content", "type", "name", "tool_calls", "tool_call_id", "status"}
+_SHOWN_OF_MESSAGE |= {"additional_kwargs", "response_metadata", "usage_metadata"}
 # The fields of the state that the run of a node shows.
 _SHOWN_OF_STATE = ("question", "protocol", "round", "stop", "final_answer")
 # Fields that the run of a node shows already, or that concern only LangGraph and the process.
@@ -31,7 +34,7 @@ _PARAMETERS = {"model", "model_name", "temperature", "max_completion_tokens", "_
 
 def scrub_traces() -> None:
     if tracing_is_enabled():
-        get_cached_client(anonymizer=shorten_and_scrub, omit_traced_runtime_info=True)
+        configure(client=TraceClient(anonymizer=shorten_and_scrub, omit_traced_runtime_info=True))
 
 
 def call_metadata(
@@ -61,13 +64,27 @@ def _shorten(data: Any) -> Any:
     if not isinstance(data, dict):
         return data
     if not _OF_CALL.isdisjoint(data):
-        return data
+        return {name: _shorten_call(data[name]) for name in _OF_CALL if name in data}
     if data.keys() >= _OF_TURN or data.keys() >= _OF_SEAT:
         return data["id"]
     if "question" in data and not _OF_STATE.isdisjoint(data):
         return _shorten_state(data)
     left_out = _LEFT_OUT | _PARAMETERS if "ls_model_name" in data else _LEFT_OUT
     return {name: _shorten(each) for name, each in data.items() if name not in left_out}
+
+
+def _shorten_call(data: Any) -> Any:
+    """Leave out what repeats the text of a message, and empty fields."""
+    if isinstance(data, list):
+        return [_shorten_call(each) for each in data]
+    if not isinstance(data, dict):
+        return data
+    if "message" in data:  # what a model answered
+        return {"message": _shorten_call(data["message"])}
+    if "kwargs" not in data:
+        return data
+    shown = {name: data["kwargs"][name] for name in data["kwargs"] if name in _SHOWN_OF_MESSAGE}
+    return {**data, "kwargs": {name: value for name, value in shown.items() if value}}
 
 
 def _shorten_state(state: Mapping[str, Any]) -> dict[str, Any]:

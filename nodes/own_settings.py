@@ -31,6 +31,7 @@ def with_thread_settings(node: Node, model: type[DebateSettings]) -> Node:
         state = {**state, **update}
         if state.get("settings"):
             settings = _settings_in_use(state, given)
+        if state.get("settings") and "round" in state:
             changed = await _changed_state(state, runtime, settings)
             state, update = {**state, **changed}, {**update, **changed}
         await runners.save_state(model.protocol, debate_id(runtime), state)
@@ -40,10 +41,8 @@ def with_thread_settings(node: Node, model: type[DebateSettings]) -> Node:
 
 
 def _missing_settings(state: DebateState, thread: str) -> DebateState:
-    # Releases 0.1 and 0.2 did not store them in the state.
-    return (
-        runners.recorded_settings(thread) if "round" in state and not state.get("settings") else {}
-    )
+    # A fork from before the first node, and a debate of release 0.1 or 0.2, has none in its state.
+    return {} if state.get("settings") else runners.recorded_settings(thread)
 
 
 def stored_settings(state: DebateState, model: type[DebateSettings]) -> DebateSettings:

@@ -15,8 +15,10 @@ from contend.debates.adoption import adopt_new_threads
 from contend.debates.history import graph_of
 from contend.debates.leases import RUN, Lease, LeaseLost
 from contend.debates.record import SERVER as SERVER_SETTING
+from contend.debates.replay import replay_strictly
 from contend.debates.repository import Repository
 from contend.debates.run import open_repository
+from contend.debates.tables import calls
 from contend.debates.threads import ThreadRunner, ending_of
 from contend.graph.checkpoints.saver import checkpointer
 from contend.graph.errors import BUDGET, BadInput, ModelFailed
@@ -24,6 +26,7 @@ from contend.graph.runners import RECORDED_BY, set_runner
 from contend.graph.settings import AdversarialSettings, DebateSettings
 from contend.graph.state import DebateState
 from contend.graph.values import Retrieval
+from contend.models import recording
 from contend.service.runs import Runs
 from tests.support.scripted import THREAD, Cast, full_cast, play, scripted_settings
 
@@ -64,6 +67,53 @@ async def test_a_thread_that_pauses_is_a_paused_debate(records: Repository, save
     await play(full_cast(), saver=saver, pause="each_round")
     assert records.find(THREAD).status == "paused"
     records.acquire(THREAD).release()
+
+
+async def test_a_thread_is_replayed_from_its_recording(records: Repository, saver: Any) -> None:
+    cast = full_cast()
+    await play(cast, saver=saver, pause="each_round")
+    while records.find(THREAD).status == "paused":
+        await play(cast, Command(resume=""), saver=saver, pause="each_round")
+    replayed = await replay_strictly(records, records.find(THREAD))
+    assert replayed.differences == []
+    assert replayed.calls == len(cast.sent) > 4
+    assert not recording._on_servers
+
+
+async def test_a_thread_without_a_recording_names_its_server(
+    records: Repository, saver: Any
+) -> None:
+    await play(full_cast(), saver=saver)
+    with records._engine.begin() as connection:
+        connection.execute(calls.delete())
+    with pytest.raises(BadInput, match=f"{SERVER} made its calls"):
+        await replay_strictly(records, records.find(THREAD))
+
+
+@pytest.mark.parametrize("copied", [False, True])
+async def test_a_fork_from_before_the_first_node_has_the_settings_of_its_thread(
+    copied: bool, records: Repository, saver: Any
+) -> None:
+    await play(full_cast(), saver=saver, min_rounds=2, max_rounds=2)
+    graph, thread = graph_of("adversarial", saver), THREAD
+    if copied:
+        thread = str(uuid4())
+        for each in reversed([each async for each in saver.alist(config_of(THREAD))]):
+            versions = each.checkpoint["channel_versions"]
+            await saver.aput(with_parent(each, thread), each.checkpoint, each.metadata, versions)
+    steps = [step async for step in graph.aget_state_history(config_of(thread))]
+    (first,) = [step for step in steps if step.next == ("retrieve",)]
+    cast = full_cast()
+    with cast.on_stage():
+        await graph.ainvoke(None, first.config, context=AdversarialSettings(pause="each_round"))
+    found = records.find(thread)
+    assert (found.status, found.settings["max_rounds"]) == ("paused", 2)
+    assert found.settings["proposer_model"] == "scripted:proposer"
+
+
+def with_parent(saved: Any, thread: str) -> Any:
+    parent = saved.parent_config and saved.parent_config["configurable"]["checkpoint_id"]
+    return {"configurable": {"thread_id": thread, "checkpoint_ns": "", "checkpoint_id": parent}}
 
 
 async def test_changed_settings_reach_the_record(records: Repository, saver: Any) -> None:

@@ -12,8 +12,10 @@ from langgraph_sdk.errors import BadRequestError, ConflictError, UnprocessableEn
 from contend.debates.repository import Repository
 from contend.graph.errors import BadInput
 from contend.graph.state import Remark
+from tests.cli.support import Command
 from tests.dev.debating import SETTINGS, begin, resume, slow_may_speak, texts
 from tests.dev.dev_server import DevServer
+from tests.dev.test_forks_dev import checkpoint_before
 from tests.support.model_server import ModelServer
 
 pytestmark = pytest.mark.slow
@@ -269,6 +271,22 @@ async def test_incomplete_seats_are_refused_before_any_call(
     async with server.client() as client:
         with pytest.raises(Exception, match=f"too few have the role: {missing}"):
             await client.runs.wait(None, GRAPH, input=given, context=SETTINGS)
+    assert len(models.calls) == calls
+
+
+async def test_the_calls_of_a_thread_are_recorded(server: DevServer, models: ModelServer) -> None:
+    async with server.client() as client:
+        thread = await begin(client)
+        await go_on(client, thread, "Mind the cost.")
+        fork: Any = await checkpoint_before(client, thread, "critique")
+        await client.runs.wait(thread, GRAPH, input=None, checkpoint=fork["checkpoint"])
+        await go_on(client, thread)
+        await go_on(client, thread)
+    calls = len(models.calls)
+    contend = Command(server.home / "contend", models)
+    replayed = await asyncio.to_thread(contend, "replay", thread, "--strict", "--json")
+    assert (replayed.code, replayed.json["differences"]) == (0, []), replayed.err
+    assert replayed.json["calls"] >= 6
     assert len(models.calls) == calls
 
 

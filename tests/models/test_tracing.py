@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import pytest
 
@@ -39,7 +40,8 @@ from contend.graph.settings import ForecastSettings
 from langsmith.run_trees import get_cached_client
 
 settings = ForecastSettings(templates=False, **{f"{role}_model": "openai:m" for role in ROLES})
-asyncio.run(graph.ainvoke(json.loads(sys.argv[1]), {"recursion_limit": 200}, context=settings))
+config = {"recursion_limit": 200, "configurable": {"thread_id": sys.argv[2]}}
+asyncio.run(graph.ainvoke(json.loads(sys.argv[1]), config, context=settings))
 get_cached_client().flush()
 """
 
@@ -53,6 +55,7 @@ PLAIN_BATCHES = {
 }
 
 
+DEBATE = "0b7a1f0e-0000-4000-8000-000000000001"
 PROJECT = "0b7a1f0e-0000-4000-8000-000000000009"
 
 
@@ -116,6 +119,16 @@ def test_no_key_reaches_langsmith(langsmith: LangSmith) -> None:
     assert KEY.encode() not in sent
 
 
+def runs_of(langsmith: LangSmith) -> dict[str, dict[str, Any]]:
+    """Return each run with what was sent when it began and when it ended."""
+    runs: dict[str, dict[str, Any]] = {}
+    sent = [json.loads(body) for body in langsmith.bodies]
+    for run in [each for kind in ("post", "patch") for body in sent for each in body.get(kind, [])]:
+        known = {name: value for name, value in run.items() if value is not None}
+        runs[run["id"]] = runs.get(run["id"], {}) | known
+    return runs
+
+
 @pytest.mark.slow
 def test_a_trace_has_every_call_once_and_no_copies_of_the_state(
     langsmith: LangSmith, tmp_path: Path
@@ -127,29 +140,36 @@ def test_a_trace_has_every_call_once_and_no_copies_of_the_state(
         keys = {"LANGSMITH_API_KEY": "another-secret-key", "OPENAI_API_KEY": KEY}
         env = os.environ | traced | keys | {"OPENAI_BASE_URL": models.openai_url}
         env |= {"CONTEND_HOME": str(tmp_path)}
-        command = [sys.executable, "-c", FORECAST, given]
+        command = [sys.executable, "-c", FORECAST, given, DEBATE]
         subprocess.run(command, env=env, check=True, timeout=200)
-        assert len(models.calls) == 31
-    sent = [json.loads(body) for body in langsmith.bodies]
-    runs = [run for body in sent for run in (*body.get("post", []), *body.get("patch", []))]
-    kinds = {run["id"]: run["run_type"] for run in runs if "run_type" in run}
-    assert list(kinds.values()).count("llm") == 31
-    # Without the calls, whose texts a trace is for: 1.8 MB before nodes and tasks were shortened.
-    carried = [
-        json.dumps([run.get("inputs"), run.get("outputs")])
-        for run in runs
-        if kinds[run["id"]] != "llm"
+        prompts = sorted(each.request.user for each in models.calls)
+    # It was 2.7 MB before anything was left out; the prompts and replies alone are 75 kB.
+    assert sum(map(len, langsmith.bodies)) < 180_000
+    runs = runs_of(langsmith)
+    calls = [run for run in runs.values() if run["run_type"] == "llm"]
+    sent = [call["inputs"]["messages"][0][-1]["kwargs"]["content"] for call in calls]
+    assert sorted(sent) == prompts
+    (graph,) = [run for run in runs.values() if "parent_run_id" not in run]
+    assert (graph["name"], graph["inputs"]) == ("forecast", {"question": QUESTION})
+    assert graph["outputs"]["final_answer"]
+    nodes = [run for run in runs.values() if run.get("parent_run_id") == graph["id"]]
+    named = {"retrieve", "propose", "critique", "judge_continue", "synthesize", "store"}
+    assert {run["name"] for run in nodes} == named
+    assert {call["parent_run_id"] for call in calls} <= {run["id"] for run in nodes}
+    assert len(runs) == 1 + len(nodes) + len(calls)
+    for run in runs.values():
+        about = run["extra"]["metadata"]
+        assert (about["thread_id"], about["debate_id"]) == (DEBATE, DEBATE)
+        assert run["dotted_order"].endswith(run["id"])
+        assert run["dotted_order"].count(".") == (2 if run in calls else run in nodes)
+    (verdict,) = [
+        call for call in calls if call["extra"]["metadata"]["turn"] == "r3.synthesize.judge"
     ]
-    assert sum(map(len, carried)) < 40_000
-    assert sum(map(len, langsmith.bodies)) < 330_000
-    verdict = [
-        run["extra"]["metadata"]
-        for run in runs
-        if run.get("run_type") == "llm" and run["extra"]["metadata"]["phase"] == "synthesize"
-    ]
-    about = {"protocol": "forecast", "round": 3, "seat": "judge", "turn": "r3.synthesize.judge"}
-    assert verdict
-    assert all(about.items() <= each.items() for each in verdict)
+    about = {"protocol": "forecast", "round": 3, "seat": "judge", "phase": "synthesize"}
+    assert verdict["name"] == "Judge, round 3"
+    assert about.items() <= verdict["extra"]["metadata"].items()
+    (answer,) = verdict["outputs"]["generations"][0]
+    assert answer["message"]["kwargs"]["usage_metadata"]["input_tokens"]
 
 
 def test_a_state_is_shown_by_its_place_and_turns_by_their_ids() -> None:
@@ -162,8 +182,11 @@ def test_a_state_is_shown_by_its_place_and_turns_by_their_ids() -> None:
         "turns": ["r1.propose.a"],
         "final_answer": "So.",
     }
-    call = {"messages": [[{"kwargs": {"content": "Why?", "settings": "kept"}}]]}
-    assert shorten_and_scrub(call) == call
+    call = {"messages": [[{"kwargs": {"content": "Why?", "settings": "...", "tool_calls": []}}]]}
+    assert shorten_and_scrub(call) == {"messages": [[{"kwargs": {"content": "Why?"}}]]}
+    message = {"id": ["AIMessage"], "kwargs": {"content": "So."}}
+    answered = {"generations": [[{"text": "So.", "message": message}]], "llm_output": None}
+    assert shorten_and_scrub(answered) == {"generations": [[{"message": message}]]}
     assert shorten_and_scrub({"question": "Why?"}) == {"question": "Why?"}
 
 
