@@ -17,7 +17,7 @@ from contend.debates.record import RAN_ON, REUSED_TURNS, SERVER, StoredDebate, d
 from contend.debates.replay import restore_step, run_step
 from contend.debates.repository import Repository
 from contend.debates.server_debates import thread_of_fork
-from contend.debates.stored_events import EventSource, StoredEvent, encode_event, share
+from contend.debates.stored_events import EventSource, StoredEvent, encode_event, share_event
 from contend.graph.errors import BadInput, NotRecorded
 from contend.graph.events import NodeEvent, turn_event
 from contend.graph.phases import AFTER_THE_ROUNDS
@@ -221,7 +221,9 @@ def _shared_events(
         (source, cast("Event", {**event, "debate_id": fork_id, "seq": number}))
         for number, (source, event) in enumerate([(None, begin), *moved, *added], 1)
     ]
-    return [share(event, source) if source else encode_event(event) for source, event in numbered]
+    return [
+        share_event(event, source) if source else encode_event(event) for source, event in numbered
+    ]
 
 
 def _ends_rounds(event: Event) -> bool:

@@ -110,7 +110,7 @@ def encode_event(event: Event) -> StoredEvent:
     return StoredEvent(event["seq"], event["event"], _to_json(event))
 
 
-def share(event: Event, source: EventSource) -> StoredEvent:
+def share_event(event: Event, source: EventSource) -> StoredEvent:
     """Return a fork's event to be stored without the content that it shares with its source."""
     own: Any = event
     text = _to_json({name: own[name] for name in _FORK_FIELDS})

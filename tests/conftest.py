@@ -1,4 +1,4 @@
-"""What every test stands on: an empty environment, a data folder of its own, closed models."""
+"""Shared fixtures: a clean environment, a data folder per test, closed models."""
 
 import asyncio
 import os
@@ -60,7 +60,7 @@ hypothesis.settings.load_profile("quick")
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    """Say what a run of all tests, in whichever tier, leaves out on this machine."""
+    """Report browser tests that this machine cannot run."""
     missing = how_to_get_a_browser()
     if missing and config.args_source != pytest.Config.ArgsSource.ARGS:
         terminalreporter.write_line(f"Skipped the browser tests: {missing}.", yellow=True)
@@ -86,7 +86,7 @@ async def closed_models() -> AsyncIterator[None]:
 
 @pytest.fixture(autouse=True)
 def forgotten_ollama() -> Iterator[None]:
-    """Forget what was asked of a server whose port another test's server may get."""
+    """Clear cached Ollama data, because another test's server may get the same port."""
     yield
     if provider := sys.modules.get("contend.models.providers.ollama"):
         provider._shown.clear()
@@ -101,7 +101,7 @@ def scripted_provider() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def embedding_weights() -> list[Path]:
-    """The files of the real embedded embedding model, fetched once per checkout."""
+    """The files of the real built-in embedding model, downloaded once per checkout."""
     return [
         weights_path(file, _KEPT) if is_pulled(file, _KEPT) else pull(file, _KEPT, lambda *_: None)
         for file in EMBEDDINGS[DEFAULT_EMBEDDING]
@@ -110,7 +110,7 @@ def embedding_weights() -> list[Path]:
 
 @pytest.fixture(scope="session")
 def template_index(embedding_weights: list[Path]) -> Path:
-    """The index of the templates that ship, which takes seconds, made once per checkout."""
+    """The index of the shipped templates, built once per checkout because it is slow."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CONTEND_HOME", str(_KEPT))
         asyncio.run(open_searcher(Embedder(EMBEDDED_EMBEDDING, AdversarialSettings())))
@@ -119,12 +119,12 @@ def template_index(embedding_weights: list[Path]) -> Path:
 
 @pytest.fixture
 def embedding_model(embedding_weights: list[Path], template_index: Path, tmp_path: Path) -> str:
-    """The embedded embedding model, ready in this test's data folder."""
+    """The built-in embedding model, installed in this test's data folder."""
     return link_weights(embedding_weights, tmp_path / "home", template_index)
 
 
 def link_weights(weights: list[Path], home: Path, index: Path | None = None) -> str:
-    """Put model files, and an index made with them, into a data folder; gives the model's spec."""
+    """Link model files and copy their index into a data folder; return the model spec."""
     (home / "models").mkdir(parents=True, exist_ok=True)
     for file in weights:
         os.link(file, home / "models" / file.name)
@@ -135,7 +135,7 @@ def link_weights(weights: list[Path], home: Path, index: Path | None = None) -> 
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
-    """A running model server that `openai:`, `openrouter:` and `ollama:` specs all reach."""
+    """A running model server for `openai:`, `openrouter:` and `ollama:` models."""
     with ModelServer(always("An answer.")) as running:
         monkeypatch.setenv("OPENAI_BASE_URL", running.openai_url)
         monkeypatch.setenv("OPENAI_API_KEY", "sk-canary-0123456789abcdef")
@@ -147,14 +147,14 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
-    """A running PostgreSQL, one for all tests of this process."""
+    """A running PostgreSQL server, shared by all tests of this process."""
     with PostgresServer() as running:
         yield running
 
 
 @pytest.fixture(scope="session")
 def postgres_template(postgres: PostgresServer) -> str:
-    """The name of a database with all tables and no rows, to copy for each test."""
+    """The name of an empty template database, copied for each test."""
     url = postgres.create()
     Repository(read_address(url)).close()
 
@@ -172,7 +172,7 @@ def postgres_template(postgres: PostgresServer) -> str:
 def postgres_url(
     postgres: PostgresServer, postgres_template: str, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[str]:
-    """The address of a database of this test's own, which debates are kept in."""
+    """The URL of a separate database for this test's debates."""
     url = postgres.create(postgres_template)
     monkeypatch.setenv("DATABASE_URL", url)
     yield url
@@ -181,7 +181,7 @@ def postgres_url(
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def database(request: pytest.FixtureRequest) -> str:
-    """Run the test once on each kind of database; gives the kind."""
+    """Run the test once per database type; return the type."""
     if request.param == "postgres":
         request.getfixturevalue("postgres_url")
     return str(request.param)

@@ -1,4 +1,4 @@
-"""The shape of the project: one package, names that lead to their module, short modules."""
+"""Checks of the project layout."""
 
 import ast
 import re
@@ -31,12 +31,12 @@ def _packages() -> list[str]:
 
 
 def _modules(folder: Path) -> set[str]:
-    """What a test in the mirrored folder may be named after."""
+    """Return the names that test modules in the mirrored folder may use."""
     names = {path.stem for path in folder.glob("*.py")} | {path.name for path in folder.iterdir()}
     return {*names, folder.name}
 
 
-def test_every_package_is_installed() -> None:
+def test_pyproject_lists_every_package() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]
     assert sorted(settings["packages"]) == _packages()
 
@@ -74,7 +74,7 @@ def test_modules_are_short() -> None:
 
 
 @pytest.mark.slow
-def test_the_wheel_holds_one_package_that_no_file_of_the_caller_breaks(tmp_path: Path) -> None:
+def test_the_wheel_has_one_package_that_caller_files_do_not_shadow(tmp_path: Path) -> None:
     source = tmp_path / "source"
     copy_project(source)
     wheel = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(tmp_path)]

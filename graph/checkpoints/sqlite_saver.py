@@ -48,7 +48,7 @@ async def sqlite_saver(path: Path, serde: SerializerProtocol) -> AsyncIterator["
     async with _opened(Writer, database, serde) as (writer, writing):
         await retry_until_available(lambda: _run(writing, writer.set_up))
         # A second connection, because reading must not wait until the file is free for a writer.
-        async with _opened(Reader, database, serde) as (reader, reading):
+        async with _opened(CheckpointReader, database, serde) as (reader, reading):
             yield _Saver(database, reader, reading, writer, writing)
 
 
@@ -82,7 +82,7 @@ class _Connection(SqliteSaver):
         self.conn.execute(f"PRAGMA busy_timeout={sqlite.BUSY_TIMEOUT_MS}")
 
 
-class Reader(_Connection):
+class CheckpointReader(_Connection):
     @contextmanager
     def cursor(self, transaction: bool = False) -> Iterator[sqlite3.Cursor]:  # noqa: ARG002 - inherited
         with closing(self.conn.cursor()) as cursor:
@@ -153,7 +153,7 @@ class ThreadSaver(BaseCheckpointSaver[str]):
 
     def __init__(
         self,
-        reader: Reader,
+        reader: CheckpointReader,
         reading: ThreadPoolExecutor,
         writer: Writer,
         writing: ThreadPoolExecutor,

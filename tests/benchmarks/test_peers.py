@@ -1,4 +1,4 @@
-"""The comparison with other frameworks, without the frameworks."""
+"""The benchmark against other frameworks, without running them."""
 
 import subprocess
 import sys
@@ -48,7 +48,7 @@ def test_a_peer_that_cannot_be_measured_is_reported_with_the_reason(
         (subprocess.TimeoutExpired("pip", 480), "not installed within 480 s"),
     ],
 )
-def test_a_failed_installation_has_a_reason_and_is_tried_again(
+def test_a_failed_installation_is_reported_and_retried(
     failure: Exception, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object, **__: object) -> None:
@@ -60,7 +60,7 @@ def test_a_failed_installation_has_a_reason_and_is_tried_again(
             prepare_python("gone", ("gone==1",), tmp_path)
 
 
-def test_a_system_runs_as_many_debates_as_it_is_asked_for(tmp_path: Path) -> None:
+def test_a_system_runs_the_requested_number_of_debates(tmp_path: Path) -> None:
     with ModelServer(always("A reply."), models=None) as server:
         environment = {"OPENAI_BASE_URL": server.openai_url, "OPENAI_API_KEY": "sk-test"}
         process = SystemProcess(Path(sys.executable), "aiohttp_by_hand", tmp_path, environment)
@@ -77,13 +77,13 @@ def test_a_system_runs_as_many_debates_as_it_is_asked_for(tmp_path: Path) -> Non
     ]
 
 
-def test_the_longest_chain_takes_the_slowest_call_of_every_step() -> None:
+def test_the_longest_chain_has_the_slowest_call_of_each_step() -> None:
     times = [(0, 1), (0, 3), (0, 2), (3, 4), (3, 5), (5, 6)]
     calls = [ObservedCall("m", [], began, ended) for began, ended in times]
     assert [(call.started, call.ended) for call in longest_chain(calls)] == [(0, 3), (3, 5), (5, 6)]
 
 
-def test_the_table_has_ratios_to_the_bare_client() -> None:
+def test_the_table_shows_ratios_to_the_bare_client() -> None:
     bare = Measured({"openai": "1"}, 10, 4, [0.002], [1.1], [1.1], [4.0])
     peer = Measured({"peer": "2"}, 20, 10, [0.005], [2.75], [1.1], [10.0])
     *_, row = table({BASELINE.name: bare, "Peer": peer})
@@ -99,7 +99,7 @@ def test_the_table_has_ratios_to_the_bare_client() -> None:
         *[("192.0.2.1", False), ("example.org", False)],
     ],
 )
-def test_other_hosts_are_told_apart(host: str | None, is_here: bool) -> None:
+def test_recognizes_loopback_hosts(host: str | None, is_here: bool) -> None:
     assert is_loopback(host) is is_here
 
 
@@ -107,7 +107,7 @@ def test_other_hosts_are_told_apart(host: str | None, is_here: bool) -> None:
     "contact",
     ["socket.create_connection(('192.0.2.1', 80))", "socket.getaddrinfo('example.org', 80)"],
 )
-def test_a_measured_process_reaches_no_other_host(contact: str) -> None:
+def test_a_measured_process_cannot_contact_other_hosts(contact: str) -> None:
     setup = "import socket; from benchmarks.peers.driver import refuse_other_hosts as refuse"
     tried = subprocess.run(
         [sys.executable, "-c", f"{setup}; refuse(); {contact}"],

@@ -11,7 +11,7 @@ from tests.support.model_server import ModelServer
 
 @pytest.fixture(autouse=True)
 def still_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In tests a frame is drawn when it is asked for, and a terminal wraps its lines anew."""
+    """Redraw only on request, on a terminal that rewraps its lines."""
     monkeypatch.setattr("contend.cli.view.live._FRAMES_PER_SECOND", 0.001)
     monkeypatch.delenv("XTERM_VERSION", raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")

@@ -1,4 +1,4 @@
-"""A forum over real HTTP: the scripted cast behind the model server, and how to tell its calls."""
+"""Scripted forums behind a model server, and helpers that classify their calls."""
 
 import re
 from collections.abc import Callable
@@ -18,21 +18,21 @@ Change = Callable[[Request, Reply], Reply]
 
 
 def staged(cast: Cast, change: Change = lambda _, reply: reply) -> Script:
-    """The cast as the server's script; `change` makes replies late, broken or different."""
+    """Return the cast as a server script; `change` delays, breaks or edits replies."""
 
     return lambda request: change(request, Reply(cast.say(as_sent(request))))
 
 
 def what(request: Request) -> str:
-    """What a call asks for."""
+    """Return the purpose of a call."""
     return "report" if request.schema else asked_for(request)
 
 
 def asked(models: ModelServer) -> list[tuple[str, str]]:
-    """Who was asked for what, in the order in which the calls came in."""
+    """Return the model and purpose of each call, in order of arrival."""
     return [(call.request.model, what(call.request)) for call in models.calls]
 
 
 def heard(request: Request) -> list[tuple[str, int]]:
-    """Whose speech of which round a speaker was shown."""
+    """Return the speaker and round of every speech in a prompt."""
     return [(name, int(n)) for name, n in re.findall(r"(\w+) argues in round (\d)", request.user)]

@@ -1,4 +1,4 @@
-"""A terminal in memory, and the events of debates to show on it."""
+"""An in-memory terminal, and debate events to show on it."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -22,7 +22,7 @@ DEBATE = "11111111-2222-4333-8444-555555555555"
 
 
 class Screen:
-    """What a person sees of a terminal's output, lines scrolled away included.
+    """The visible output of a terminal, including lines that scrolled away.
 
     It knows what Rich sends, wraps at the edge, and wraps anew when it is resized.
     """
@@ -37,7 +37,7 @@ class Screen:
 
     @property
     def text(self) -> str:
-        """All lines without what is blank at their ends."""
+        """Return all lines without trailing blanks."""
         return "\n".join("".join(row).rstrip() for row in self._rows).rstrip()
 
     def feed(self, text: str) -> None:
@@ -52,7 +52,7 @@ class Screen:
                 self._put(piece[0])
 
     def resize(self, width: int) -> None:
-        """Wrap anew, as terminals do; the cursor stays at the end, where Rich leaves it."""
+        """Rewrap the lines as terminals do; the cursor stays at the end, where Rich leaves it."""
         assert not any(self._rows[self._row + 1 :])
         rows, going_on = self._rows[: self._row + 1], self._goes_on[: self._row + 1]
         self.width, self._rows, self._goes_on = width, [[]], [False]
@@ -93,7 +93,7 @@ class Screen:
 
 
 class Clock:
-    """Time that passes when it is told to."""
+    """A clock that tests set by hand."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -103,7 +103,7 @@ class Clock:
 
 
 class Show:
-    """A debate rendered on a console of a given size; what it printed, and what is seen of it."""
+    """A debate rendered on a console of a given size, and what is visible of it."""
 
     def __init__(
         self,
@@ -140,21 +140,21 @@ class Show:
         return self
 
     def resize(self, width: int) -> None:
-        """The terminal is resized while the debate goes on."""
+        """Resize the terminal during the debate."""
         self._text()
         self.screen.resize(width)
         self.console.width = width
 
     @property
     def now(self) -> str:
-        """What a person sees at this moment, below the header."""
+        """Return what is visible now, below the header."""
         self.renderer._page.live.hide()
         self.renderer.sections.resume_waiting()
         return self._text()[self._skipped :].strip("\n")
 
     @property
     def left(self) -> str:
-        """What stays when everything live is gone, below the header."""
+        """Return what remains below the header after the live area is removed."""
         self.renderer.sections.stop_waiting()
         return self._text()[self._skipped :].strip("\n")
 
@@ -228,6 +228,6 @@ def troubled(seat: str | None, what: str, why: str, number: int = 1, **more: Any
 
 
 def pieces(text: str, cuts: Iterable[int]) -> list[str]:
-    """A text cut at these places."""
+    """Split a text at these positions."""
     edges = [0, *sorted(cut for cut in cuts if 0 < cut < len(text)), len(text)]
     return [text[start:end] for start, end in pairwise(edges)]

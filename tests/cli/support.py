@@ -1,4 +1,4 @@
-"""The real command in a process of its own, and debaters that say what round it is."""
+"""Helpers that run the real command and script whole debates."""
 
 import contextlib
 import json
@@ -31,7 +31,7 @@ Change = Callable[[str, int, Reply], Reply]
 
 
 def debaters(change: Change = lambda role, round_number, reply: reply) -> Any:
-    """A script for a whole debate; the round is read from what is sent, so resuming is exact."""
+    """Script a whole debate; the round is read from the prompt, so resuming is exact."""
 
     def script(request: Request) -> Reply:
         found = re.search(r"You are (?:the|one of several) (\w+?)s?\b", request.instructions)
@@ -90,7 +90,7 @@ def slowly(role: str, round_number: int) -> Change:
 
 @dataclass(frozen=True)
 class Ended:
-    """A command that has ended."""
+    """The result of a finished command."""
 
     code: int
     out: str
@@ -102,7 +102,7 @@ class Ended:
 
 
 class Command:
-    """Runs `contend` with a data folder, a home and an environment of its own."""
+    """Run `contend` with its own data folder, home and environment."""
 
     def __init__(self, home: Path, server: ModelServer) -> None:
         self.home = home
@@ -131,7 +131,7 @@ class Command:
         )
 
     def spawn(self, *arguments: str, stdin: str = "", **env: str) -> Ended:
-        """Run it in a process of its own: slow, and only needed where the process matters."""
+        """Run it in a separate process, which is slow and seldom needed."""
         with self.start(*arguments, **env) as process:
             try:
                 out, err = process.communicate(stdin, timeout=280)
@@ -143,7 +143,7 @@ class Command:
         return ended
 
     def here(self, *arguments: str, stdin: str | None = None, **env: str) -> Ended:
-        """Run it in this process, which has the packages loaded already."""
+        """Run it in this process, which has already loaded the packages."""
         out, err = StringIO(), StringIO()
         given = sys.stdin if stdin is None else TextIOWrapper(BytesIO(stdin.encode()))
         with (
@@ -173,7 +173,7 @@ def change_database(contend: Command, statement: str, *values: object) -> None:
 
 
 def break_table(contend: Command, table: str) -> None:
-    """Overwrite the first page of a table, as a bad disk does."""
+    """Overwrite the first page of a table, as disk damage would."""
     path = contend.home / "contend.db"
     with contextlib.closing(sqlite3.connect(path)) as opened:
         opened.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -186,12 +186,12 @@ def break_table(contend: Command, table: str) -> None:
 
 
 def spoken(record: dict[str, Any]) -> list[tuple[str, str]]:
-    """The transcript as ids and texts: what must be the same whatever happened on the way."""
+    """Return the ids and texts of the transcript, which interruptions must not change."""
     return [(turn["id"], turn["text"]) for turn in record["turns"]]
 
 
 def on_embedded(contend: Command, weights: Path) -> None:
-    """Leave the command nothing but the embedded model."""
+    """Leave the command only the embedded model."""
     home = weights_path(KNOWN[SMALLEST], contend.home)
     home.parent.mkdir(parents=True)
     os.link(weights, home)

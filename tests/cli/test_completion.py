@@ -1,4 +1,4 @@
-"""What Tab offers: ids, models and protocols, and nothing where something is broken."""
+"""Shell completion of ids, models and protocols."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def test_ids_are_offered_with_their_questions_or_titles(contend: Command) -> Non
     assert complete_debate("nothing") == []
 
 
-def test_models_are_those_at_hand_and_those_used_before(contend: Command) -> None:
+def test_completion_offers_available_and_previously_used_models(contend: Command) -> None:
     assert dict(complete_model("o")) == {
         "ollama:m": "Ollama",
         "ollama:other": "Ollama",
@@ -39,7 +39,9 @@ def test_protocols_are_offered() -> None:
     assert complete_protocol("fo") == ["forecast", "forum"]
 
 
-def test_what_is_broken_offers_nothing(contend: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_completion_offers_nothing_from_unavailable_sources(
+    contend: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     contend.ask_here("-q")
     change_database(contend, "UPDATE contend_version SET version_num = '9999'")
     assert complete_debate("") == []
@@ -49,7 +51,7 @@ def test_what_is_broken_offers_nothing(contend: Command, monkeypatch: pytest.Mon
 
 
 @pytest.mark.slow
-def test_the_shell_asks_the_command(contend: Command) -> None:
+def test_bash_completion_calls_the_command(contend: Command) -> None:
     debate = contend.ask_here("--json").json["id"]
     for words, offered in (("contend show ", debate[:8]), ("contend ask x -m olla", "ollama:m")):
         asked = {"COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}

@@ -1,4 +1,4 @@
-"""The command with debates on PostgreSQL, from the first to the last thing done with one."""
+"""Commands with debates stored on PostgreSQL."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ def _database(contend: Command) -> tuple[str, str]:
     return found["level"], found["detail"]
 
 
-def test_a_debate_is_kept_there_and_nowhere_else(contend: Command) -> None:
+def test_debate_is_stored_only_on_postgresql(contend: Command) -> None:
     on_file = contend.ask_here("--json", DATABASE_URL="")
     assert _database(contend)[1].endswith(", 0 debates")
     done = contend.ask_here("--json")
@@ -58,7 +58,7 @@ def test_doctor_says_which_database_is_used(contend: Command, postgres: Postgres
 @pytest.mark.parametrize(
     "command", [ASK, ["list"], ["show", "abc"], ["resume", "abc"], ["doctor"]], ids=lambda c: c[0]
 )
-def test_an_address_that_cannot_be_read_costs_nothing_and_tells_no_password(
+def test_invalid_database_address_is_refused_without_showing_the_password(
     command: list[str], contend: Command, models: ModelServer
 ) -> None:
     contend.env["DATABASE_URL"] = f"postgresql://ann:x@{PASSWORD}@host/debates"

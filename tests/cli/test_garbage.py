@@ -1,11 +1,9 @@
-"""Garbage collection during a debate."""
-
 import gc
 
 from contend.cli.garbage import start_collecting
 
 
-def test_what_was_imported_is_not_collected_again_and_again() -> None:
+def test_imported_objects_are_excluded_from_garbage_collection() -> None:
     gc.disable()
     try:
         start_collecting()

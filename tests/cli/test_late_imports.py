@@ -1,4 +1,4 @@
-"""Tests in new processes, because this one has imported the packages already."""
+"""These tests use new processes, because this one has already imported the packages."""
 
 import subprocess
 import sys
@@ -24,7 +24,7 @@ def test_importing_a_part_of_a_package_does_not_import_the_rest() -> None:
     assert _print(code) == "False"
 
 
-def test_every_name_of_a_package_is_found_when_it_is_used() -> None:
+def test_delayed_package_provides_every_name() -> None:
     code = (
         "import openai, langsmith.types, langgraph_sdk, langchain_openai as ours; "
         "from openai.types.responses import *; from langgraph_sdk import get_client; "
@@ -34,12 +34,12 @@ def test_every_name_of_a_package_is_found_when_it_is_used() -> None:
     assert _print(code) == "Batch Response Model OpenAI Run"
 
 
-def test_a_name_that_a_package_does_not_have_is_refused() -> None:
+def test_unknown_name_of_a_delayed_package_is_missing() -> None:
     code = "import openai; print(hasattr(openai.types, 'Nothing'), openai.types.Model.__name__)"
     assert _print(code) == "False Model"
 
 
-def test_several_threads_can_use_a_package_first() -> None:
+def test_several_threads_can_trigger_a_delayed_import() -> None:
     code = (
         "import openai.types as types; from concurrent.futures import ThreadPoolExecutor as Pool; "
         "found = list(Pool(8).map(lambda _: types.Model, range(8))); print(len({*found}))"
@@ -47,7 +47,7 @@ def test_several_threads_can_use_a_package_first() -> None:
     assert _print(code) == "1"
 
 
-def test_two_threads_that_wait_for_each_others_imports_go_on(tmp_path: Path) -> None:
+def test_threads_that_wait_for_each_others_imports_do_not_deadlock(tmp_path: Path) -> None:
     files = {
         "events.py": "from threading import Event; importing, running = Event(), Event()",
         "__init__.py": "",

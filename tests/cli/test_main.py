@@ -1,5 +1,3 @@
-"""Help, version and the small commands."""
-
 import gzip
 import json
 import subprocess
@@ -11,7 +9,7 @@ from tests.cli.support import ROOT, Command
 RELEASE = ROOT / "tests" / "releases" / "release_0_2"
 
 
-def test_graph_models_version_and_help(contend: Command) -> None:
+def test_graph_models_version_and_help_print_their_output(contend: Command) -> None:
     drawn = contend.here("graph").out
     assert "graph TD" in drawn
     assert "judge_continue" in drawn
@@ -29,7 +27,7 @@ def test_graph_models_version_and_help(contend: Command) -> None:
 
 
 def test_help_loads_nothing_heavy() -> None:
-    """The process ends through the same code as any other, which must stay light as well."""
+    """The exit path is the same as for other commands, so it must stay light too."""
     code = (
         "import sys\n"
         "sys.argv = ['contend', '--help']\n"
@@ -60,7 +58,7 @@ sys.exit(", ".join({"langgraph", "langchain_core"} & {*sys.modules}) or 0)
 
 
 def test_reading_debates_loads_no_langgraph(tmp_path: Path) -> None:
-    """It took most of the time until the first line."""
+    """That import took most of the time until the first output."""
     stored = {}
     for file in sorted(RELEASE.glob("*.done.db.gz")):
         home = tmp_path / file.name.partition(".")[0]
@@ -74,7 +72,7 @@ def test_reading_debates_loads_no_langgraph(tmp_path: Path) -> None:
     assert ended.returncode == 0, ended.stderr
 
 
-def test_a_note_names_the_variables_of_dotenv_that_redirect_data(contend: Command) -> None:
+def test_warns_about_dotenv_variables_that_redirect_data(contend: Command) -> None:
     lines = ("DATABASE_URL=postgresql://127.0.0.1:1/x", "LANGSMITH_ENDPOINT=http://127.0.0.1:1")
     (contend.home.parent / ".env").write_text("\n".join((*lines, "CONTEND_MAX_ROUNDS=2")))
     expected = (

@@ -1,4 +1,4 @@
-"""Mistakes that people make: one line on stderr that names the next step, and nothing is lost."""
+"""Common mistakes: one line on stderr that names the next step."""
 
 import re
 import shlex
@@ -145,7 +145,7 @@ def finished(prepared: tuple[Command, ModelServer]) -> str:
 
 
 @pytest.mark.parametrize(("line", "said"), MISTAKES, ids=[line for line, _ in MISTAKES])
-def test_a_mistake_is_explained_in_one_line_and_costs_nothing(
+def test_mistake_is_explained_in_one_line_and_changes_nothing(
     prepared: tuple[Command, ModelServer], finished: str, line: str, said: str
 ) -> None:
     contend, server = prepared

@@ -1,4 +1,4 @@
-"""A seat that a person takes, at the terminal."""
+"""Seats taken by a person at the terminal."""
 
 import io
 from collections.abc import Callable
@@ -18,7 +18,7 @@ READY = "S1 ✅\nS2 ✅\nReady for Synthesis ✅"
 
 
 class Terminal(io.TextIOWrapper):
-    """Hands out one answer at a time, as Ctrl-D ends each."""
+    """Return one answer at a time, as if each ended with Ctrl-D."""
 
     def __init__(self, *answers: str) -> None:
         super().__init__(io.BytesIO())
@@ -80,7 +80,7 @@ def test_a_person_is_asked_until_the_answer_can_be_read(
     assert {call.request.model for call in models.calls} == {"m"}
 
 
-def test_at_a_terminal_all_turns_are_asked_in_one_session(
+def test_person_answers_all_turns_in_one_terminal_session(
     contend: Command, at_terminal: Callable[..., Terminal]
 ) -> None:
     terminal = at_terminal(OBJECTION, "hm", READY)
@@ -104,7 +104,7 @@ def test_an_empty_answer_pauses_and_resume_asks_again(
     assert [turn["text"] for turn in _skeptic(done.json)] == [READY]
 
 
-def test_finish_counts_with_the_answer(contend: Command) -> None:
+def test_finish_takes_effect_together_with_the_answer(contend: Command) -> None:
     debate = contend(*ASK, *HUMAN, "--set", "max_rounds=5", "--json").json["id"]
     done = contend("resume", debate, "--say", OBJECTION, "--finish", "--json")
     assert done.code == 0, done.err
@@ -216,7 +216,7 @@ def test_a_person_is_refused_where_only_a_model_can_sit(
     assert not models.calls
 
 
-def test_a_person_does_not_choose_the_models_of_the_others(contend: Command) -> None:
+def test_human_seat_does_not_change_the_models_of_the_others(contend: Command) -> None:
     plan = contend("ask", "Why?", *HUMAN, "--dry-run", "--json").json
     models = {seat["id"]: seat["model"] for seat in plan["seats"]}
     assert models.pop("skeptic") == "human"

@@ -1,4 +1,4 @@
-"""One small cluster for all tests that use it: PostgreSQL, Redis and two Aegra workers."""
+"""Share one cluster of PostgreSQL, Redis and two Aegra workers."""
 
 import os
 from collections.abc import Iterator
@@ -60,5 +60,5 @@ def workers(
 
 @pytest.fixture
 def contend(tmp_path: Path, models: ModelServer) -> Command:
-    """The command with a data folder of its own, which the workers do not share."""
+    """Return a command whose data folder the workers do not share."""
     return Command(tmp_path / "home", models)

@@ -1,4 +1,4 @@
-"""Models for debates of every protocol on one server, which can be held in the middle of a call."""
+"""Scripted models for debates of every protocol, whose calls can be held."""
 
 import hashlib
 import re
@@ -27,21 +27,21 @@ NAMES = ["m", "ann", "ben", "cyd", "judge", *_SCRIPTS]
 
 
 class Debaters:
-    """A script that marks what is said; once held, it lets nobody finish another call."""
+    """Mark each reply; while held, let no call finish."""
 
     def __init__(self) -> None:
         self.server: ModelServer | None = None
         self.may_speak = threading.Event()
         self.may_speak.set()
         self.most = 0
-        """How many calls may be finished while nobody may speak."""
+        """The number of calls that may finish while the script is held."""
         self._most_of_each = 0
         self.unrated: set[str] = set()
-        """The debates whose judge refuses to speak."""
+        """The debates whose judge fails."""
         self._debates: dict[int, str] = {}
-        """Whose call each request is."""
+        """The debate of each request."""
         self._marks: dict[str, str] = {}
-        """Whose call each mark stands for."""
+        """The debate of each mark."""
 
     def __call__(self, request: Request) -> Reply:
         reply = _SCRIPTS.get(request.model, _OTHERS)(request)
@@ -56,7 +56,7 @@ class Debaters:
         return replace(said, text=text, until=lambda: self._may_finish(name))
 
     def _name(self, request: Request) -> str:
-        """Return what the question begins with, which a request to read a reply does not repeat."""
+        """Return the debate's name from its question, or from a known mark."""
         if found := re.search(r"Debate (\w+):", request.text):
             return found[1]
         return next((name for each, name in self._marks.items() if each in request.text), "")
@@ -81,7 +81,7 @@ class Debaters:
 
     @contextmanager
     def held(self, most_of_each: int) -> Iterator[None]:
-        """Let every debate finish only so many calls, so that none ends before others begin."""
+        """Let each debate finish only this many calls."""
         self.most, self._most_of_each = 0, most_of_each
         self.may_speak.clear()
         try:
@@ -103,7 +103,7 @@ class Debaters:
         return Counter(mark(call.request) for call in self._calls())
 
     def finished_since(self, before: Counter[str]) -> Counter[str]:
-        """How often each call was answered that was not made before."""
+        """Count the answers of each call that was not made before."""
         done = Counter(mark(call.request) for call in self.finished())
         return Counter({each: times for each, times in done.items() if each not in before})
 
@@ -112,13 +112,13 @@ class Debaters:
 
 
 def mark(request: Request) -> str:
-    """What tells a call from all others, and is the same for a call that is made again."""
+    """Return a mark that identifies a call and is equal for a repeated call."""
     same = re.sub(r"[0-9a-f]{6,}", "", f"{request.model} {request.text}")  # without its secret
     return f"({hashlib.sha256(same.encode()).hexdigest()[:16]})"
 
 
 def command(protocol: str, name: str) -> list[str]:
-    """The words of a short debate, whose question begins with a name that is found again."""
+    """Return the command of a short debate whose question starts with this name."""
     _, question, *options = ask_in(protocol)
     model = _OWN_MODEL.get(protocol, "openai:m")
     chosen = [model if option == "openai:m" else option for option in options]

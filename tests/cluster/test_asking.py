@@ -1,4 +1,4 @@
-"""`contend ask --server` and the commands after it, with the database of the workers or its own."""
+"""`contend ask --server` and later commands, with its own or the workers' database."""
 
 import signal
 import subprocess
@@ -19,14 +19,14 @@ pytestmark = IN_CLUSTER
 def contend(
     request: pytest.FixtureRequest, tmp_path: Path, models: ModelServer, workers: Workers
 ) -> Command:
-    """The command with a database of its own, or with that of the workers."""
+    """Return a command with its own database or that of the workers."""
     made = Command(tmp_path / "home", models)
     if request.param == "shared":
         made.env["DATABASE_URL"] = workers.database_url
     return made
 
 
-def test_pause_remark_finish_and_export(contend: Command, workers: Workers) -> None:
+def test_pauses_comments_finishes_and_exports_a_debate(contend: Command, workers: Workers) -> None:
     ask = command("adversarial", "pausing")
     asked = contend.spawn(*ask, "--server", workers.addresses[0], "--pause", "each_round", "--json")
     assert asked.code == PAUSED, asked.err
@@ -42,7 +42,7 @@ def test_pause_remark_finish_and_export(contend: Command, workers: Workers) -> N
     assert listed["ran_on"] == f"LangGraph server {workers.addresses[0]}"
 
 
-def test_ctrl_c_stops_after_the_step_and_nothing_is_paid_twice(
+def test_ctrl_c_stops_after_the_step_and_repeats_no_call(
     contend: Command, workers: Workers, debaters: Debaters
 ) -> None:
     before = debaters.times_made()
@@ -72,7 +72,7 @@ def wait_for_line(process: subprocess.Popen[str]) -> str:
     return next(line for line in process.stderr if "Finishing" in line)
 
 
-def test_a_rating_that_failed_is_made_later(
+def test_a_failed_rating_can_be_repeated(
     contend: Command, workers: Workers, debaters: Debaters
 ) -> None:
     name = f"unrated{len(debaters.times_made())}"
@@ -88,7 +88,7 @@ def test_a_rating_that_failed_is_made_later(
     assert (record["status"], record["quality_score"]) == ("done", 7.65)
 
 
-def test_a_fork_and_a_follow_up_run_where_their_parent_ran(
+def test_forks_and_follow_ups_run_on_the_server_of_their_parent(
     contend: Command, workers: Workers, debaters: Debaters
 ) -> None:
     name, server = f"forked{len(debaters.times_made())}", workers.addresses[0]
@@ -111,7 +111,7 @@ def test_a_fork_and_a_follow_up_run_where_their_parent_ran(
             )
 
 
-def test_what_a_server_refuses_is_not_stored(contend: Command, workers: Workers) -> None:
+def test_a_debate_refused_by_the_server_is_not_stored(contend: Command, workers: Workers) -> None:
     known = len(contend.spawn("list", "--json").json or [])
     ask = ["ask", "Why?", "-m", "anthropic:none", "--server", workers.addresses[0]]
     refused = contend.spawn(*ask)

@@ -1,4 +1,4 @@
-"""The files for Docker, which cannot be run in tests: parsed, and compared with what exists."""
+"""Check the Docker files without running them."""
 
 import importlib.util
 import shlex
@@ -40,12 +40,12 @@ def test_the_page_and_two_workers_share_one_image(compose: dict[str, Any]) -> No
         assert {*each.get("depends_on", {})} <= {*services} - {name}
 
 
-def test_the_page_has_time_to_stop(compose: dict[str, Any]) -> None:
+def test_the_stop_grace_period_is_long_enough(compose: dict[str, Any]) -> None:
     allowed = compose["services"]["page"]["stop_grace_period"]
     assert int(allowed.removesuffix("s")) > _SECONDS_TO_STOP
 
 
-def test_a_worker_asks_for_the_token(compose: dict[str, Any]) -> None:
+def test_workers_require_the_token(compose: dict[str, Any]) -> None:
     for name in ("worker1", "worker2"):
         settings = compose["services"][name]["environment"]
         # `dev_auth` takes who reaches this address for a stranger.
@@ -54,7 +54,7 @@ def test_a_worker_asks_for_the_token(compose: dict[str, Any]) -> None:
         assert (ROOT / Path(settings["AEGRA_CONFIG"]).relative_to("/app")).is_file()
 
 
-def test_every_command_exists(compose: dict[str, Any]) -> None:
+def test_every_command_in_the_compose_file_exists(compose: dict[str, Any]) -> None:
     commands = [each["command"] for each in compose["services"].values() if "command" in each]
     for each in compose["services"].values():
         commands += [each["healthcheck"]["test"][1:]] if "healthcheck" in each else []
@@ -78,7 +78,7 @@ def is_known(command: list[str]) -> bool:
     return False
 
 
-def test_what_the_image_copies_and_pins_exists() -> None:
+def test_constraint_files_in_the_dockerfile_exist() -> None:
     words = shlex.split(dockerfile().replace("\\\n", " "), comments=True)
     pins = [words[at + 1] for at, word in enumerate(words) if word == "-c"]
     assert pins == ["constraints.txt", "deploy/constraints.txt"]
@@ -86,7 +86,7 @@ def test_what_the_image_copies_and_pins_exists() -> None:
     assert "aegra-api" in words
 
 
-def test_the_workers_pins_contradict_no_others() -> None:
+def test_worker_constraints_do_not_overlap_with_ours() -> None:
     ours, theirs = (pinned(ROOT / name) for name in ("constraints.txt", "deploy/constraints.txt"))
     assert "aegra-api" in theirs
     assert {*ours} & {*theirs} == set()

@@ -1,4 +1,4 @@
-"""kill -9 of one of two workers, in the middle of debates of every protocol."""
+"""Kill one of two workers during debates of every protocol."""
 
 import os
 import re
@@ -35,7 +35,7 @@ RESULTS = {"final_answer", "forecast"}
 
 
 def until(happened: Callable[[], bool], asked: Iterable[subprocess.Popen[str]]) -> None:
-    """Wait, as long as every debate runs."""
+    """Wait for the condition while checking that every debate runs."""
     while not happened():
         for process in asked:
             assert process.poll() is None, process.communicate()
@@ -51,7 +51,7 @@ def debates_in(place: Postgres | Path, names: Iterable[str]) -> list[StoredDebat
     return [each for each in every if each.question.split()[1].rstrip(":") in names]
 
 
-def test_debates_of_a_killed_worker_are_finished_by_the_other(
+def test_the_other_worker_finishes_debates_of_a_killed_one(
     workers: Workers, contend: Command, debaters: Debaters
 ) -> None:
     names, server = [*DEBATES], ",".join(workers.addresses)
@@ -99,12 +99,12 @@ def test_debates_of_a_killed_worker_are_finished_by_the_other(
 
 
 def lost(debate: StoredDebate) -> list[Any]:
-    """What went wrong, apart from a judge's word, which our mark hides from its reader."""
+    """Return degradations, except unreadable verdicts caused by our marks."""
     return [each for each in debate.state["degraded"] if each["what"] != "unreadable"]
 
 
 def kept_marks(database_url: str) -> set[str]:
-    """The marks of the calls whose results a checkpoint holds already."""
+    """Return the marks of calls whose results are in a checkpoint."""
     with psycopg.connect(database_url) as connection:
         rows = connection.execute("SELECT type, blob FROM checkpoint_writes").fetchall()
     return {found.decode() for row in rows for found in MARK.findall(content_of(*row))}
@@ -115,7 +115,7 @@ def content_of(kind: str, data: bytes) -> bytes:
 
 
 def running_worker(workers: Workers) -> tuple[int, str]:
-    """The number and address of a worker that runs a debate now."""
+    """Return the number and address of a worker that is running a debate."""
     with psycopg.connect(workers.database_url) as connection:
         query = "SELECT claimed_by FROM runs WHERE status = 'running'"
         claimed = " ".join(row[0] for row in connection.execute(query).fetchall())

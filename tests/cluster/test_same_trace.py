@@ -1,4 +1,4 @@
-"""The same question through every front end: the same trace, apart from ids and times."""
+"""Every front end produces the same trace for the same question."""
 
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ OF_ONE_RUN = {"id", "timestamp", "timing"}
 
 @pytest.fixture
 async def terminal(contend: Command) -> dict[str, Any]:
-    """The trace of the debate in the terminal, with which the others are compared."""
+    """Return the trace of the debate in the terminal, as the reference."""
     settings = [word for name in SETTINGS.items() for word in ("--set", f"{name[0]}={name[1]}")]
     asked = contend.spawn("ask", QUESTION, *settings, "--json")
     assert asked.code == 0, asked.err
@@ -56,13 +56,13 @@ async def trace_on(client: LangGraphClient) -> dict[str, Any]:
 
 
 async def stored(service: Service) -> dict[str, Any]:
-    """The trace of the service's newest debate."""
+    """Return the trace of the service's newest debate."""
     (newest, *_) = (await service.http.get("/api/v1/debates")).json()["debates"]
     found = service.runs.records.find(newest["id"])
     return comparable(found.state["trace"])
 
 
-async def test_the_service(
+async def test_the_service_produces_the_same_trace_as_the_terminal(
     terminal: dict[str, Any], models: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", models.openai_url)
@@ -86,7 +86,9 @@ async def test_the_service(
         assert await stored(service) == terminal
 
 
-async def test_langgraph_dev(terminal: dict[str, Any], models: ModelServer, tmp_path: Path) -> None:
+async def test_langgraph_dev_produces_the_same_trace_as_the_terminal(
+    terminal: dict[str, Any], models: ModelServer, tmp_path: Path
+) -> None:
     server = DevServer(tmp_path, models).start()
     try:
         assert await trace_on(server.client()) == terminal
@@ -94,6 +96,8 @@ async def test_langgraph_dev(terminal: dict[str, Any], models: ModelServer, tmp_
         server.stop()
 
 
-async def test_aegra(terminal: dict[str, Any], workers: Workers) -> None:
+async def test_aegra_produces_the_same_trace_as_the_terminal(
+    terminal: dict[str, Any], workers: Workers
+) -> None:
     client = get_client(url=workers.addresses[0], api_key=None, timeout=60)
     assert await trace_on(client) == terminal

@@ -1,4 +1,4 @@
-"""`contend serve --server`: what is asked on the page runs on the workers."""
+"""`contend serve --server` runs debates on the workers."""
 
 import json
 import signal
@@ -45,7 +45,7 @@ def served(contend: Command, *options: str) -> Iterator[httpx.Client]:
 
 
 def events_of(client: httpx.Client) -> list[dict[str, Any]]:
-    """Start a debate, and follow it to its end."""
+    """Start a debate and return its events."""
     started = client.post(DEBATES_PREFIX, json=ASKED)
     assert started.status_code == 201, started.text
     with client.stream("GET", f"{DEBATES_PREFIX}/{started.json()['id']}/events") as stream:
@@ -61,7 +61,7 @@ def comparable(event: dict[str, Any]) -> dict[str, Any]:
     return {**kept, "metadata": metadata}
 
 
-def test_a_debate_that_the_page_starts_on_a_server_has_the_events_of_a_local_one(
+def test_a_debate_on_a_server_has_the_same_events_as_a_local_one(
     contend: Command, workers: Workers, models: ModelServer, tmp_path: Path
 ) -> None:
     with served(contend) as client:

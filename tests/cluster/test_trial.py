@@ -1,4 +1,4 @@
-"""`make cluster`, as far as it can be tested without starting one."""
+"""`make cluster`, without starting a cluster."""
 
 import signal
 import subprocess
@@ -17,14 +17,14 @@ _SHOW_IMPORTED = (
 )
 
 
-def test_a_trial_needs_nothing_of_the_tests() -> None:
+def test_deploy_imports_no_test_code() -> None:
     shown = subprocess.run(
         [sys.executable, "-c", _SHOW_IMPORTED], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert shown.stdout.split() == []
 
 
-def test_a_machine_without_postgres_is_told_so(
+def test_reports_a_missing_postgres(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(signal, "signal", lambda *_: None)

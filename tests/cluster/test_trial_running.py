@@ -1,4 +1,4 @@
-"""`python -m deploy`, which `make cluster` runs: it starts, answers and stops."""
+"""Start, use and stop a cluster with `python -m deploy`."""
 
 import re
 import signal
@@ -25,13 +25,13 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def trial() -> Iterator[Path]:
-    """A folder for temporary files that another user may enter, such as that of PostgreSQL."""
+    """Return a temporary folder that the PostgreSQL user can access."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o711)
         yield Path(folder)
 
 
-def test_make_cluster_starts_answers_and_stops(
+def test_make_cluster_starts_runs_a_debate_and_stops(
     aegra: None, models: ModelServer, tmp_path: Path, trial: Path
 ) -> None:
     env = {**Command(tmp_path / "home", models).env, "TMPDIR": str(trial)}

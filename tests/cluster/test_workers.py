@@ -1,4 +1,4 @@
-"""How the processes of a trial find their ports."""
+"""Choosing free ports for the processes of a cluster."""
 
 import socket
 import sys
@@ -28,7 +28,7 @@ def taken() -> Iterator[int]:
         yield server.getsockname()[1]
 
 
-def test_a_port_that_was_just_taken_is_replaced(
+def test_retries_with_another_port_if_one_is_taken(
     taken: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     free = workers.free_port()
@@ -45,7 +45,7 @@ def test_a_port_that_was_just_taken_is_replaced(
     started[0].stop()
 
 
-def test_a_port_is_not_replaced_for_ever(taken: int, tmp_path: Path) -> None:
+def test_gives_up_after_five_taken_ports(taken: int, tmp_path: Path) -> None:
     tries: list[int] = []
 
     def start(port: int) -> None:

@@ -1,4 +1,4 @@
-"""Debates from Python."""
+"""The Python API."""
 
 import subprocess
 import sys
@@ -34,7 +34,7 @@ REST = [moderator(model="openai:m1"), judge(model="openai:m1")]
 QUICK: dict[str, Any] = {"roundCount": 0, "templates": False}
 
 
-async def test_it_runs_and_gives_the_result(server: ModelServer) -> None:
+async def test_runs_a_debate_and_returns_the_result(server: ModelServer) -> None:
     server.script = floor_script()
     debate = create_debate("Is it so?", [ANN, BEN, *REST], QUICK)
     events = [event async for event in debate]
@@ -54,7 +54,7 @@ async def test_it_runs_and_gives_the_result(server: ModelServer) -> None:
     assert events[-1]["event"] == "complete"
 
 
-async def test_a_debate_that_fails_says_so_and_keeps_its_folder(server: ModelServer) -> None:
+async def test_a_failed_debate_reports_the_error_and_keeps_its_folder(server: ModelServer) -> None:
     def failing(what: str, request: Request, reply: Reply) -> Reply:
         return Reply(status=401) if what == "closing" else reply
 
@@ -69,7 +69,7 @@ async def test_a_debate_that_fails_says_so_and_keeps_its_folder(server: ModelSer
     assert "**Status:** failed, unfinished: Ann (openai:m1)" in index
 
 
-async def test_models_that_are_not_here_are_fetched_before_it_begins(
+async def test_missing_models_are_downloaded_before_the_debate(
     server: ModelServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     fetched: list[tuple[str, Path]] = []
@@ -89,7 +89,7 @@ async def test_models_that_are_not_here_are_fetched_before_it_begins(
     assert server.calls == []
 
 
-async def test_templates_are_fetched_for_too_but_not_waited_for(
+async def test_a_failed_model_download_only_disables_templates(
     server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fetched: list[str] = []
@@ -144,14 +144,14 @@ def test_participants_become_settings() -> None:
         ([ANN, BEN], {"rounds": 1}, "has no setting 'rounds'"),
     ],
 )
-def test_what_is_wrong_is_said_at_once(
+def test_invalid_participants_and_settings_are_refused_immediately(
     participants: list[Participant], settings: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(BadInput, match=said):
         create_debate("Is it so?", participants, settings)
 
 
-async def test_a_folder_that_cannot_be_written_is_found_before_documents_are_embedded(
+async def test_an_unwritable_folder_is_reported_before_embedding_documents(
     server: ModelServer, tmp_path: Path
 ) -> None:
     (tmp_path / "facts.txt").write_text("It was so in 1999.")
@@ -175,7 +175,7 @@ async def test_documents_reach_the_fact_checker(
     assert "It was so in 1999." in openings[0]
 
 
-def test_importing_the_package_is_cheap() -> None:
+def test_importing_the_package_does_not_import_langgraph() -> None:
     code = "import contend, sys; print(contend.__version__, 'langgraph' in sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.split() == [contend.__version__, "False"]
@@ -251,6 +251,6 @@ async def test_a_debate_is_resumed_with_a_larger_budget(server: ModelServer) -> 
         ({"protocol": "chess", "model": "openai:m1"}, "no protocol 'chess'"),
     ],
 )
-def test_arguments_that_do_not_fit_are_refused(given: dict[str, Any], said: str) -> None:
+def test_invalid_arguments_are_refused(given: dict[str, Any], said: str) -> None:
     with pytest.raises(BadInput, match=said):
         create_debate("Why?", **given)

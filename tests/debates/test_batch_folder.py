@@ -1,4 +1,4 @@
-"""The table of a batch's results, which people open in a spreadsheet."""
+"""The results table of a batch."""
 
 import csv
 from dataclasses import replace
@@ -11,7 +11,7 @@ from contend.debates.batch_questions import BatchQuestion
 
 
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])
-def test_a_spreadsheet_runs_no_text_as_a_formula(tmp_path: Path, start: str) -> None:
+def test_results_table_escapes_spreadsheet_formulas(tmp_path: Path, start: str) -> None:
     folder, text = BatchFolder(tmp_path / "results"), f"{start}1+1"
     with folder.locked():
         (debate_id,) = folder.open([BatchQuestion("Row 2", text)], {})

@@ -1,4 +1,4 @@
-"""The questions of a batch, read from files that people write by hand."""
+"""Reading batch questions from files."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ def _read(folder: Path, name: str, text: str | bytes) -> list[BatchQuestion]:
     return read_questions(path)
 
 
-def test_other_columns_of_a_csv_are_settings_and_empty_cells_set_nothing(tmp_path: Path) -> None:
+def test_extra_csv_columns_are_settings_and_empty_cells_are_ignored(tmp_path: Path) -> None:
     rows = [
         "Question,max_rounds,outcomes,due,,",
         '"A, or B?",2,,',
@@ -28,7 +28,7 @@ def test_other_columns_of_a_csv_are_settings_and_empty_cells_set_nothing(tmp_pat
     ]
 
 
-def test_json_lines_take_numbers_lists_and_outcomes(tmp_path: Path) -> None:
+def test_json_lines_accept_numbers_lists_and_outcomes(tmp_path: Path) -> None:
     text = (
         '{"question": "A?", "max_rounds": 2, "judge_fallbacks": ["a:b"]}\n\n'
         '{"question": "B?", "outcomes": ["yes: C", "no: D"], "due": null}\n'
@@ -44,7 +44,7 @@ def test_a_text_file_has_one_question_per_line(tmp_path: Path) -> None:
     assert questions == [BatchQuestion("Line 1", "A?"), BatchQuestion("Line 3", "B?")]
 
 
-def test_a_question_is_the_same_wherever_it_is_in_the_file() -> None:
+def test_the_key_of_a_question_does_not_depend_on_its_row() -> None:
     same = (
         BatchQuestion("Row 2", "A?", {"top_k": "1"}),
         BatchQuestion("Row 9", "A?", {"top_k": "1"}),
@@ -78,7 +78,7 @@ def test_a_question_is_the_same_wherever_it_is_in_the_file() -> None:
         ("q.xlsx", "A?", "q.xlsx: questions are read from .csv, .jsonl and .txt files"),
     ],
 )
-def test_a_bad_file_is_refused_and_the_row_is_named(
+def test_an_invalid_file_is_refused_and_the_error_names_the_row(
     tmp_path: Path, name: str, text: str | bytes, said: str
 ) -> None:
     with pytest.raises(BadInput) as refused:
@@ -86,6 +86,6 @@ def test_a_bad_file_is_refused_and_the_row_is_named(
     assert said in str(refused.value)
 
 
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
+def test_the_error_names_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"Cannot read .*q\.csv: No such file"):
         read_questions(tmp_path / "q.csv")

@@ -1,4 +1,4 @@
-"""A debate on a cassette: exported, and run again without any model."""
+"""Exporting a debate as a cassette and replaying it without models."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -49,7 +49,7 @@ def _path(contend: Command) -> Path:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_cassette_runs_on_another_machine_without_models(
+def test_a_cassette_replays_on_another_machine_without_models(
     protocol: str, contend: Command, models: ModelServer, tmp_path: Path
 ) -> None:
     record = _record(contend, models, protocol)
@@ -67,7 +67,7 @@ def test_a_cassette_runs_on_another_machine_without_models(
     assert strict.code == 0, strict.out
 
 
-def test_the_same_question_and_settings_may_be_given(
+def test_accepts_options_that_match_the_recording(
     contend: Command, models: ModelServer, tape: str
 ) -> None:
     _path(contend).write_text(tape, "utf-8")
@@ -91,7 +91,7 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("case", OTHERS)
-def test_another_question_or_other_settings_are_refused(
+def test_options_that_differ_from_the_recording_are_refused(
     case: str, contend: Command, models: ModelServer, tape: str
 ) -> None:
     _path(contend).write_text(tape, "utf-8")
@@ -133,7 +133,7 @@ def test_a_missing_cassette_is_refused(contend: Command) -> None:
     assert (refused.code, "Cannot read no.json" in refused.err) == (2, True)
 
 
-def test_only_a_finished_debate_that_nobody_steered_is_exported(
+def test_refuses_to_export_unfinished_steered_or_forked_debates(
     contend: Command, models: ModelServer
 ) -> None:
     models.script = script_of("adversarial")
@@ -147,7 +147,7 @@ def test_only_a_finished_debate_that_nobody_steered_is_exported(
     assert "is a fork" in contend("export", fork, "--format", "cassette").err
 
 
-def test_a_prompt_that_changed_since_is_reported(
+def test_a_prompt_changed_since_the_recording_is_reported(
     contend: Command, models: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _record(contend, models)
@@ -163,7 +163,7 @@ def test_a_prompt_that_changed_since_is_reported(
     assert "another version of Contend" in played.err
 
 
-def test_a_debate_from_a_cassette_resumes_on_its_recording(
+def test_a_paused_cassette_debate_resumes_from_its_recording(
     contend: Command, models: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record = _record(contend, models)

@@ -1,4 +1,4 @@
-"""Threads in the checkpoint tables that no record tells of."""
+"""Finding and adopting server threads that have no debate record."""
 
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -51,7 +51,7 @@ def test_a_database_without_checkpoints_has_no_threads(records: Repository) -> N
     assert records.threads.unread() == []
 
 
-async def test_a_thread_is_unread_until_it_is_adopted_and_again_when_it_goes_on(
+async def test_a_thread_is_adopted_again_after_it_continues(
     records: Repository, saver: Any
 ) -> None:
     await run_elsewhere(saver, pause="before_synthesis")
@@ -70,7 +70,7 @@ async def test_a_thread_is_unread_until_it_is_adopted_and_again_when_it_goes_on(
     assert unread(records) == []
 
 
-async def test_an_adopted_thread_chooses_no_server(records: Repository, saver: Any) -> None:
+async def test_an_adopted_thread_cannot_set_its_server(records: Repository, saver: Any) -> None:
     await run_elsewhere(saver, pause="before_synthesis")
     graph = graph_of("adversarial", saver)
     config: Any = {"configurable": {"thread_id": THREAD, **SERVER}}
@@ -84,14 +84,14 @@ async def test_an_adopted_thread_chooses_no_server(records: Repository, saver: A
     ("about", "thread"),
     [({}, THREAD), ({"graph_id": "another_program"}, THREAD), (SERVER, "t" * 37)],
 )
-async def test_threads_that_are_not_debates_of_a_server_are_left_alone(
+async def test_ignores_threads_that_are_not_debates_of_a_server(
     records: Repository, saver: Any, about: dict[str, str], thread: str
 ) -> None:
     await run_elsewhere(saver, thread=thread, about=about)
     assert unread(records) == []
 
 
-async def test_many_threads_take_no_more_queries_than_one(
+async def test_query_count_does_not_grow_with_the_number_of_threads(
     records: Repository, saver: Any, request: pytest.FixtureRequest
 ) -> None:
     sent: list[str] = []
@@ -107,7 +107,7 @@ async def test_many_threads_take_no_more_queries_than_one(
     assert counts[0] == counts[1] == counts[2] > 0
 
 
-async def test_a_thread_that_cannot_be_read_is_not_tried_again_until_it_goes_on(
+async def test_an_unreadable_thread_is_not_retried_until_it_changes(
     records: Repository,
     saver: Any,
     monkeypatch: pytest.MonkeyPatch,
@@ -127,7 +127,7 @@ async def broken_history(*_: object) -> None:
     raise ValueError("damaged")
 
 
-async def test_a_thread_that_cannot_be_read_does_not_hide_the_others(
+async def test_an_unreadable_thread_does_not_block_the_others(
     records: Repository, saver: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     for thread in (THREAD, OTHER):
@@ -139,7 +139,9 @@ async def test_a_thread_that_cannot_be_read_does_not_hide_the_others(
     assert f"Thread {broken.id} cannot be read" in caplog.text
 
 
-async def test_a_debate_that_we_run_now_is_not_overwritten(records: Repository, saver: Any) -> None:
+async def test_does_not_overwrite_a_debate_that_holds_a_lease(
+    records: Repository, saver: Any
+) -> None:
     await run_elsewhere(saver, pause="before_synthesis")
     await adopt_threads(records, records.threads.unread())
     lease = records.acquire(THREAD)

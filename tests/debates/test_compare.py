@@ -1,4 +1,4 @@
-"""Positions in a comparison: of seats that may concede, and of sides that hold theirs."""
+"""Positions of seats in a comparison of two debates."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ def positions(first: Any, second: Any, protocol: str = "forum") -> dict[str, tup
     return {fact.name: (fact.first, fact.second) for fact in found if "osition" in fact.name}
 
 
-async def test_a_seat_holds_what_it_said_last_until_it_concedes() -> None:
+async def test_position_is_the_last_speech_or_the_concession() -> None:
     settings = forum_settings(**CONVERGE)
     first = await play(forum_cast(), settings=settings)
     quote = "Ann argues in round 1"
@@ -58,7 +58,7 @@ async def test_a_long_position_is_shortened() -> None:
     assert len(second) <= 200
 
 
-async def test_seats_that_refine_one_answer_have_no_positions() -> None:
+async def test_refine_debates_have_no_positions() -> None:
     settings = refine_settings()
     first = await play(refining_cast(), settings=settings)
     second = await play(refining_cast(ann="Another answer."), settings=settings)

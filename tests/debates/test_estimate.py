@@ -1,4 +1,4 @@
-"""What a debate will take, before anything is spent."""
+"""Estimating calls, tokens and cost before a debate starts."""
 
 from datetime import date
 from typing import Any
@@ -20,7 +20,7 @@ def estimated(*models: str, **changes: Any) -> Estimate:
     return estimate("Why?", settings, settings.build_seats())
 
 
-def test_the_table_that_ships_prices_the_usual_models() -> None:
+def test_the_bundled_price_table_covers_common_models() -> None:
     found = estimated("openai:gpt-5-mini")
     assert found.cost_usd is not None
     assert 0 < found.cost_usd[0] < found.cost_usd[1] < 0.1
@@ -28,18 +28,18 @@ def test_the_table_that_ships_prices_the_usual_models() -> None:
     assert found.prices_read == prices.price_table()["openai:gpt-5-mini"].read
 
 
-def test_models_without_a_price_are_named() -> None:
+def test_lists_models_without_a_price() -> None:
     found = estimated("openai:gpt-5-mini", "openai:mine")
     assert (found.cost_usd, found.unpriced) == (None, ("openai:mine",))
 
 
-def test_local_models_and_the_users_own_prices_have_no_date() -> None:
+def test_local_models_and_user_prices_have_no_price_date() -> None:
     assert estimated("ollama:m").cost_usd == (0, 0)
     own = estimated("openai:gpt-5-mini", prices={"openai:gpt-5-mini": (1, 1)})
     assert (own.prices_read, own.cost_usd is None) == (None, False)
 
 
-def test_the_oldest_date_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shows_the_oldest_price_date(monkeypatch: pytest.MonkeyPatch) -> None:
     table = {
         f"openai:{name}": Price(1, 2, read=date(year, 1, 1))
         for name, year in (("old", 2024), ("new", 2026))
@@ -56,20 +56,20 @@ def test_the_oldest_date_counts(monkeypatch: pytest.MonkeyPatch) -> None:
         ("refine", ["judge_model"], (9, 9)),
     ],
 )
-def test_the_turns_of_people_are_no_calls(
+def test_turns_of_people_are_not_counted_as_calls(
     protocol: str, people: list[str], calls: tuple[int, int]
 ) -> None:
     settings = SETTINGS[protocol].model_validate(dict.fromkeys(people, "human"))
     assert estimate("Why?", settings, settings.build_seats()).calls == calls
 
 
-def test_each_debater_that_is_a_person_counts() -> None:
+def test_human_debaters_reduce_the_number_of_calls() -> None:
     seats: Any = [{"name": "Ann", "model": "human"}, {"name": "Ben", "model": "openai:m"}]
     settings = RefineSettings(seats=seats, max_debate_rounds=2)
     assert estimate("Why?", settings, settings.build_seats()).calls[1] == 3 + 2 + 2
 
 
-def test_what_a_person_wrote_before_a_pause_is_no_call() -> None:
+def test_human_turns_before_a_pause_are_not_counted_as_calls() -> None:
     settings = AdversarialSettings(skeptic_model="human", max_rounds=3)
     answer, critique = turn("propose", 1, "Keep it."), turn("critique", 1, "Why?")
     said = [answer, critique.model_copy(update={"status": "human"})]
@@ -80,7 +80,7 @@ def test_what_a_person_wrote_before_a_pause_is_no_call() -> None:
 
 
 @pytest.mark.parametrize("tokens", [10, 1_000_000])
-def test_the_range_includes_what_the_users_debates_took(tokens: int) -> None:
+def test_the_token_range_includes_the_users_past_debates(tokens: int) -> None:
     past = [PastDebate(8, tokens, 10, frozenset({"openai:gpt-5-mini"}))]
     settings = AdversarialSettings()
     seats = [
@@ -91,7 +91,7 @@ def test_the_range_includes_what_the_users_debates_took(tokens: int) -> None:
     assert found.tokens[0] <= found.likely.tokens <= found.tokens[1]
 
 
-def test_debates_of_the_built_in_model_say_nothing_about_others() -> None:
+def test_ignores_past_debates_of_the_built_in_model() -> None:
     past = [PastDebate(6, 900, 600, frozenset({"embedded:smollm2-135m"}))]
     settings = AdversarialSettings()
     found = estimate("Why?", settings, settings.build_seats(), past)
@@ -99,7 +99,7 @@ def test_debates_of_the_built_in_model_say_nothing_about_others() -> None:
     assert found.likely.debates == 0
 
 
-def test_prompts_of_small_models_are_short() -> None:
+def test_estimates_shorter_prompts_for_small_models() -> None:
     small, usual = estimated("embedded:smollm2-135m"), estimated("openai:gpt-5-mini")
     assert small.calls == usual.calls
     assert small.tokens[1] < usual.tokens[1] / 2

@@ -1,4 +1,4 @@
-"""Ratings as feedback of the trace, where somebody switched traces on."""
+"""Sending ratings to LangSmith as trace feedback."""
 
 import json
 import logging
@@ -18,7 +18,7 @@ DEBATE = "5f0c1f0e-0000-4000-8000-000000000001"
 
 
 @pytest.mark.slow
-def test_a_trace_has_the_debates_id_and_its_scores_as_feedback(tmp_path: Path) -> None:
+def test_trace_uses_the_debate_id_and_scores_are_sent_as_feedback(tmp_path: Path) -> None:
     with LangSmith() as langsmith, ModelServer(debaters(), models=["m"]) as models:
         Thread(target=langsmith.serve_forever, daemon=True).start()
         address = f"http://127.0.0.1:{langsmith.server_address[1]}"
@@ -48,7 +48,7 @@ def _break_langsmith(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("is_on", [True, False])
-def test_a_rating_without_langsmith_is_no_error(
+def test_rating_works_when_langsmith_is_unavailable(
     is_on: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("LANGSMITH_TRACING", str(is_on).lower())
@@ -60,7 +60,7 @@ def test_a_rating_without_langsmith_is_no_error(
     assert ("nobody is there" in caplog.text) is is_on
 
 
-def test_a_langsmith_that_does_not_answer_holds_nobody_up(
+def test_rating_does_not_wait_for_an_unresponsive_langsmith(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     ends = Event()

@@ -1,4 +1,4 @@
-"""A change of prompts or settings since a debate was paused is shown when it is resumed."""
+"""Resuming a debate reports prompts or settings that changed while it was paused."""
 
 import json
 from collections.abc import Iterator
@@ -17,12 +17,12 @@ def contend(tmp_path: Path) -> Iterator[Command]:
         yield Command(tmp_path / "home", models)
 
 
-def test_nothing_is_said_if_nothing_changed(contend: Command) -> None:
+def test_resume_reports_nothing_if_nothing_changed(contend: Command) -> None:
     paused = contend(*ASK, "--pause", "each_round", "--json").json["id"]
     assert "have changed" not in contend("resume", paused).out
 
 
-def test_a_changed_prompt_is_shown(
+def test_resume_reports_changed_prompts(
     contend: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paused = contend(*ASK, "--pause", "each_round", "--json").json["id"]
@@ -33,7 +33,7 @@ def test_a_changed_prompt_is_shown(
     assert "The prompts have changed since this debate stopped" in " ".join(resumed.out.split())
 
 
-def test_a_setting_that_an_earlier_version_did_not_have_is_noticed(contend: Command) -> None:
+def test_resume_reports_changed_settings(contend: Command) -> None:
     paused = contend(*ASK, "--pause", "each_round", "--json").json["id"]
     hashes = """UPDATE debate_events SET event = replace(event, '"settings":"', '"settings":"0')"""
     change_database(contend, hashes)

@@ -1,4 +1,4 @@
-"""Forecasts on both databases: the same result, resolved and scored the same way."""
+"""Forecasts give the same results on both databases."""
 
 import json
 from datetime import date
@@ -52,7 +52,7 @@ async def held(
         return await run_debate(records, opened, lambda _: None, RunControl())
 
 
-async def test_the_same_request_gives_the_same_result_wherever_it_is_kept(database: str) -> None:
+async def test_the_same_request_gives_the_same_forecast_on_each_database(database: str) -> None:
     alone = await forecasted()
     records = open_repository()
     try:
@@ -65,7 +65,7 @@ async def test_the_same_request_gives_the_same_result_wherever_it_is_kept(databa
         records.close()
 
 
-async def test_resolving_and_scoring(database: str) -> None:
+async def test_resolves_and_scores_a_forecast(database: str) -> None:
     records = open_repository()
     try:
         dated = plain_request(QUESTION, OUTCOMES, date(2026, 1, 1))
@@ -87,8 +87,8 @@ async def test_resolving_and_scoring(database: str) -> None:
         records.close()
 
 
-async def test_a_round_is_scored_on_whole_distributions() -> None:
-    """The mean over those who gave an outcome a number sums to more than 1."""
+async def test_round_scores_ignore_incomplete_distributions() -> None:
+    """Averaging each outcome separately would sum to more than 1."""
     partial = arguing("optimist", lambda block: block | {"probabilities": {"yes": 0.95}})
     cast = panel(optimist=lambda sent: "{}" if sent.schema else partial(sent))
     records = open_repository()
@@ -114,13 +114,13 @@ OUTCOME_IDS = {
 
 
 @pytest.mark.parametrize(("given", "ids"), OUTCOME_IDS.values(), ids=OUTCOME_IDS)
-def test_outcomes_have_ids_whatever_they_are_called(given: list[str], ids: list[str]) -> None:
+def test_every_outcome_gets_a_valid_id(given: list[str], ids: list[str]) -> None:
     outcomes = parse_outcomes(given)
     assert [each["id"] for each in outcomes] == ids
     assert [o.id for o in plain_request("Q?", outcomes, None).prediction_context.outcomes] == ids
 
 
-def test_what_is_wrong_is_told_in_names_of_the_request() -> None:
+def test_errors_use_the_field_names_of_the_request() -> None:
     given = request(key_variables=[{"name": "ice", "importance": 1, "current_value": []}])
     with pytest.raises(BadInput) as refused:
         read_request(json.dumps(given))

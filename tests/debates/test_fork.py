@@ -43,7 +43,7 @@ async def parent(records: Repository, server: LangGraphServer) -> StoredDebate:
 
 
 @pytest.mark.parametrize("where", [ForkPoint(1), FollowUp()])
-async def test_a_fork_runs_where_its_parent_runs(
+async def test_a_fork_runs_on_the_server_of_its_parent(
     where: ForkPoint | FollowUp, records: Repository, server: LangGraphServer, parent: StoredDebate
 ) -> None:
     fork = await fork_debate(records, parent, where, {}, "And the cost?", fetch=False)
@@ -51,7 +51,7 @@ async def test_a_fork_runs_where_its_parent_runs(
     assert server.threads == {THREAD, fork.id}
 
 
-async def test_a_fork_that_its_server_refuses_is_not_stored(
+async def test_a_fork_refused_by_its_server_is_not_stored(
     records: Repository, server: LangGraphServer, parent: StoredDebate
 ) -> None:
     server.refusals["threads"] = deque([503])

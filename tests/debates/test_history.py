@@ -1,4 +1,4 @@
-"""The steps of a debate: its checkpoints are read once, however many there are."""
+"""Reading the steps of a debate from its checkpoints."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from contend.graph.serializer import serializer
 from tests.support.states import rounds
 
 
-async def test_no_checkpoint_is_read_again_for_a_later_one(
+async def test_reads_each_checkpoint_only_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     saver = InMemorySaver(serde=serializer())

@@ -1,4 +1,4 @@
-"""Events in groups: chunks are joined, nothing is lost, and only the holder of the lease writes."""
+"""The journal stores events in groups, written only by the lease holder."""
 
 import asyncio
 import json
@@ -44,7 +44,7 @@ def shown(events: list[Event]) -> list[tuple[int, str, str]]:
     return [(each["seq"], each["metadata"]["seat"], each["content"]) for each in events]
 
 
-def test_chunks_of_seats_that_speak_at_once_are_joined_in_order() -> None:
+def test_merges_chunks_of_parallel_seats_in_order() -> None:
     said = say(
         ("seat_chunk", "ann", "a"),
         ("seat_chunk", "ben", "x"),
@@ -60,7 +60,7 @@ def test_chunks_of_seats_that_speak_at_once_are_joined_in_order() -> None:
     ]
 
 
-def test_a_turn_that_starts_again_is_not_joined_with_what_it_said_before() -> None:
+def test_chunks_of_a_restarted_turn_are_not_merged_with_earlier_ones() -> None:
     said = say(
         ("seat_chunk", "ann", ""),
         ("seat_chunk", "ann", "a"),
@@ -76,7 +76,7 @@ def test_a_turn_that_starts_again_is_not_joined_with_what_it_said_before() -> No
     ]
 
 
-async def test_stored_events_are_read_as_they_were_sent(records: Repository) -> None:
+async def test_stored_events_equal_the_events_sent(records: Repository) -> None:
     lease = records.acquire(ID)
     groups: list[Group] = []
     records.journal.listen(ID, groups.append)
@@ -94,7 +94,7 @@ async def test_stored_events_are_read_as_they_were_sent(records: Repository) -> 
     assert records.journal.last_seq(ID) == 2
 
 
-async def test_who_lost_the_lease_stores_nothing(records: Repository) -> None:
+async def test_a_writer_without_the_lease_stores_nothing(records: Repository) -> None:
     lease = records.acquire(ID)
     records.journal.add(say(("seat_chunk", "ann", "a"))[0], lease)
     lease.release()
@@ -102,7 +102,7 @@ async def test_who_lost_the_lease_stores_nothing(records: Repository) -> None:
     assert records.journal.read(ID, 0, 10) == []
 
 
-async def test_events_wait_while_the_database_is_away(
+async def test_events_are_kept_while_the_database_is_unavailable(
     records: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lease = records.acquire(ID)
@@ -121,7 +121,7 @@ def _away(_: sa.Engine) -> Any:
     raise DatabaseUnavailable("gone")
 
 
-async def test_a_write_that_succeeded_after_all_repeats_nothing(
+async def test_does_not_repeat_events_if_the_connection_broke_after_the_commit(
     records: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @contextmanager
@@ -155,7 +155,7 @@ def say_in_other(seq: int) -> Event:
     return {**say(("seat_complete", "ann", "a"))[0], "debate_id": OTHER, "seq": seq}
 
 
-async def test_a_debate_whose_events_cannot_be_stored_harms_no_other(
+async def test_unstorable_events_do_not_affect_other_debates(
     records: Repository, caplog: pytest.LogCaptureFixture
 ) -> None:
     lease, other = records.acquire(ID), start_other(records)
@@ -172,7 +172,7 @@ async def test_a_debate_whose_events_cannot_be_stored_harms_no_other(
     assert [each.seq for each in records.journal.read(ID, 0)] == [2]
 
 
-async def test_a_debate_waits_only_for_its_own_events(records: Repository) -> None:
+async def test_flush_waits_only_for_events_of_its_own_debate(records: Repository) -> None:
     lease, other = records.acquire(ID), start_other(records)
     said = count(1)
 
@@ -188,7 +188,7 @@ async def test_a_debate_waits_only_for_its_own_events(records: Repository) -> No
     await records.journal.flush(other)
 
 
-async def test_a_run_that_ended_leaves_nothing_behind(records: Repository) -> None:
+async def test_ending_a_run_clears_its_outbox(records: Repository) -> None:
     lease, groups = records.acquire(ID), list[Group]()
     records.journal.listen(ID, groups.append)
     records.journal.add(say(("seat_complete", "ann", "a"))[0], lease)
@@ -217,7 +217,7 @@ async def test_events_of_a_run_that_ended_in_an_outage_are_stored_later(
 
 
 def plans(records: Repository, work: Callable[[], object]) -> str:
-    """How SQLite finds the rows of each statement."""
+    """Return SQLite's query plan of each statement."""
     statements: list[tuple[str, Any]] = []
 
     def note(_: Any, __: Any, statement: str, values: Any, *___: Any) -> None:
@@ -238,7 +238,7 @@ def plans(records: Repository, work: Callable[[], object]) -> str:
     return "\n".join(found)
 
 
-def test_the_lease_is_checked_without_a_look_at_all_debates(records: Repository) -> None:
+def test_lease_check_does_not_scan_all_debates(records: Repository) -> None:
     lease = records.acquire(ID)
     said = {lease: say(("seat_complete", "ann", "a"))}
     plan = plans(records, lambda: records.journal._write(said))
@@ -246,7 +246,7 @@ def test_the_lease_is_checked_without_a_look_at_all_debates(records: Repository)
     assert "SCAN" not in plan
 
 
-async def test_old_chunks_are_found_by_their_index(records: Repository) -> None:
+async def test_cleanup_finds_old_chunks_by_index(records: Repository) -> None:
     lease = records.acquire(ID)
     records.journal.add(say(("seat_chunk", "ann", "a"))[0], lease)
     await records.journal.flush(lease)
@@ -259,7 +259,7 @@ async def test_old_chunks_are_found_by_their_index(records: Repository) -> None:
     assert all("INDEX" in line for line in plan.splitlines() if "SCAN debate_events" in line)
 
 
-async def test_what_is_said_after_a_silence_does_not_wait_for_more(
+async def test_the_first_event_after_a_pause_is_stored_immediately(
     records: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "GROUP_SECONDS", 3600)
@@ -311,7 +311,7 @@ async def test_many_debates_share_one_transaction(
         ("paused", "2020-01-01T00:00:00.000000+00:00", [1, 2]),
     ],
 )
-async def test_old_chunks_are_forgotten_once_a_debate_is_done(
+async def test_deletes_old_chunks_of_finished_debates_only(
     records: Repository, status: str, updated: str, kept: list[int]
 ) -> None:
     lease = records.acquire(ID)
@@ -324,7 +324,7 @@ async def test_old_chunks_are_forgotten_once_a_debate_is_done(
     assert [each.seq for each in records.journal.read(ID, 0, 10)] == kept
 
 
-async def test_the_turns_that_viewers_saw_are_known(records: Repository) -> None:
+async def test_returns_the_ids_of_completed_turns(records: Repository) -> None:
     lease = records.acquire(ID)
     event = say(("seat_complete", "ann", "a"))[0]
     event["metadata"]["turn"] = "r1.propose.ann"

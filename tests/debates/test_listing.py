@@ -1,4 +1,4 @@
-"""The list of debates: pages, filters, and what is damaged."""
+"""Listing debates: pages, filters and damaged records."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -42,7 +42,7 @@ def set_columns(records: Repository, debate: str, **values: Any) -> None:
 
 
 @pytest.mark.parametrize("value", [*WRONG_SHAPES, *NOT_JSON], ids=repr)
-def test_no_page_ends_at_a_damaged_debate(value: str | bytes, records: Repository) -> None:
+def test_paging_continues_past_damaged_debates(value: str | bytes, records: Repository) -> None:
     if value in NOT_JSON and records._engine.dialect.name == "postgresql":
         pytest.skip("PostgreSQL refuses it")
     ids = [begin(records) for _ in range(7)]
@@ -55,7 +55,7 @@ def test_no_page_ends_at_a_damaged_debate(value: str | bytes, records: Repositor
     assert read_all(records, words="nothing like it") == ([], [])
 
 
-def test_statuses_are_filtered_also_those_known_from_leases(records: Repository) -> None:
+def test_filters_by_status_including_running_and_interrupted(records: Repository) -> None:
     done, failed, cut_off, held, ours = (begin(records) for _ in range(5))
     set_columns(records, done, status="done")
     set_columns(records, failed, status="failed")
@@ -68,7 +68,7 @@ def test_statuses_are_filtered_also_those_known_from_leases(records: Repository)
     assert read_all(records, status="paused") == ([], [])
 
 
-def test_a_list_reads_only_what_it_shows(records: Repository) -> None:
+def test_a_listing_reads_only_the_columns_it_shows(records: Repository) -> None:
     debate = begin(records, {"max_rounds": 3})
     more: Any = {**state(), "round": 2, "final_answer": "Because.", "finish": True}
     lease = records.acquire(debate)

@@ -1,4 +1,4 @@
-"""Viewers of a debate: all see every event once and in order, whenever they come and go."""
+"""Each viewer of a debate gets every event once and in order."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -45,7 +45,7 @@ async def live(records: Repository) -> AsyncIterator[LiveEvents]:
 
 
 class Speaker:
-    """Runs the debate, in this process or with another connection."""
+    """Run the debate, in this process or over another connection."""
 
     def __init__(self, records: Repository, last: int = 0) -> None:
         self.records, self.lease = records, Lease(records._engine, ID)
@@ -109,7 +109,7 @@ async def test_viewers_before_during_and_after_the_run_see_the_same(
     assert await watch(live, Viewing(after=4)) == []
 
 
-async def test_a_debate_run_by_another_process_is_followed_too(
+async def test_viewers_follow_a_debate_run_by_another_process(
     records: Repository, live: LiveEvents
 ) -> None:
     with closing(open_repository()) as elsewhere:
@@ -123,7 +123,7 @@ async def test_a_debate_run_by_another_process_is_followed_too(
         assert await viewer == [1, 1_000_001, 1_000_002]
 
 
-async def test_a_debate_that_moves_to_another_process_is_still_followed(
+async def test_viewers_follow_a_debate_that_moves_to_another_process(
     records: Repository, live: LiveEvents
 ) -> None:
     with closing(open_repository()) as elsewhere:
@@ -136,7 +136,7 @@ async def test_a_debate_that_moves_to_another_process_is_still_followed(
         assert await viewer == [1, 1_000_001, 1_000_002]
 
 
-async def test_a_viewer_that_falls_behind_reads_from_the_database(
+async def test_a_slow_viewer_reads_missed_events_from_the_database(
     records: Repository, live: LiveEvents, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_MOST_IN_MEMORY", 3)
@@ -156,7 +156,7 @@ async def test_a_viewer_that_falls_behind_reads_from_the_database(
 async def test_a_long_gap_is_read_in_pages(
     records: Repository, live: LiveEvents, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The debate runs here and says nothing more, so nothing else would wake the reader."""
+    """The debate runs here and sends no more events, so nothing else wakes the reader."""
     monkeypatch.setattr(module, "_PAGE", 2)
     with Speaker(records) as speaker:
         async with aclosing(live.follow(ID, Viewing(idle_seconds=0.01))) as viewer:
@@ -168,7 +168,7 @@ async def test_a_long_gap_is_read_in_pages(
         assert seen == [1, 2, 3, 4, 5, 6, 7]
 
 
-async def test_an_idle_viewer_is_told_so(records: Repository, live: LiveEvents) -> None:
+async def test_an_idle_viewer_gets_an_empty_group(records: Repository, live: LiveEvents) -> None:
     async with aclosing(live.follow(ID, Viewing(idle_seconds=0.01))) as viewer:
         assert await first(viewer) == []
         with Speaker(records) as speaker:
@@ -186,7 +186,7 @@ async def test_a_deleted_debate_ends_the_stream(records: Repository, live: LiveE
     assert await viewer == []
 
 
-async def test_nothing_is_read_when_the_last_viewer_has_left(
+async def test_stops_reading_when_the_last_viewer_leaves(
     records: Repository, live: LiveEvents
 ) -> None:
     for html in (False, True):
@@ -199,7 +199,9 @@ async def test_nothing_is_read_when_the_last_viewer_has_left(
         await asyncio.gather(*live._tasks)
 
 
-async def test_a_cancelled_viewer_leaves(live: LiveEvents, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_cancelling_a_viewer_closes_its_channel(
+    live: LiveEvents, monkeypatch: pytest.MonkeyPatch
+) -> None:
     waiting = asyncio.Event()
 
     async def note(*_: Any) -> bool:
@@ -216,7 +218,7 @@ async def test_a_cancelled_viewer_leaves(live: LiveEvents, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("html", [False, True])
-async def test_a_viewer_gets_the_end_that_a_crash_kept_from_the_journal(
+async def test_viewer_gets_the_complete_event_that_a_crash_left_unstored(
     records: Repository, live: LiveEvents, html: bool
 ) -> None:
     viewer = asyncio.create_task(watch_events(live, Viewing(html=html)))
@@ -230,7 +232,7 @@ async def test_a_viewer_gets_the_end_that_a_crash_kept_from_the_journal(
     assert await watch(live) == [event["seq"] for event in events]
 
 
-async def test_a_viewer_learns_of_a_failure_that_a_crash_kept_from_the_journal(
+async def test_viewer_gets_the_error_event_that_a_crash_left_unstored(
     records: Repository, live: LiveEvents
 ) -> None:
     with Speaker(records) as speaker:
@@ -249,7 +251,7 @@ async def take_until(groups: AsyncIterator[Any], name: str) -> AsyncIterator[Any
             return
 
 
-async def test_viewers_learn_that_a_debate_failed_before_its_first_event(
+async def test_viewer_gets_the_error_of_a_debate_that_failed_at_the_start(
     records: Repository, live: LiveEvents
 ) -> None:
     async with aclosing(live.follow(ID, Viewing(idle_seconds=0.01))) as viewer:
@@ -259,7 +261,7 @@ async def test_viewers_learn_that_a_debate_failed_before_its_first_event(
     assert seen == ["debate_start", "error"]
 
 
-async def test_a_debate_from_before_events_were_stored_goes_on(
+async def test_viewer_follows_a_debate_recorded_before_events_were_stored(
     records: Repository, live: LiveEvents
 ) -> None:
     with Speaker(records) as speaker:
@@ -272,7 +274,7 @@ async def test_a_debate_from_before_events_were_stored_goes_on(
         assert await first(viewer) == [91]
 
 
-async def test_an_error_ends_the_stream_instead_of_leaving_viewers_waiting(
+async def test_a_read_error_ends_the_stream(
     records: Repository,
     live: LiveEvents,
     monkeypatch: pytest.MonkeyPatch,
@@ -287,7 +289,7 @@ async def test_an_error_ends_the_stream_instead_of_leaving_viewers_waiting(
     assert "canary" not in caplog.text
 
 
-async def test_an_outage_leaves_viewers_waiting_until_it_is_over(
+async def test_viewers_wait_until_a_database_outage_ends(
     records: Repository, live: LiveEvents, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tried = asyncio.Event()
@@ -310,7 +312,7 @@ async def test_an_outage_leaves_viewers_waiting_until_it_is_over(
 async def count_reads(
     records: Repository, live: LiveEvents, monkeypatch: pytest.MonkeyPatch, speaker: Speaker
 ) -> tuple[int, float]:
-    """Watch a debate that says nothing for a while; return the number of reads, and the wait."""
+    """Watch an idle debate; return the number of reads and the longest wait."""
     reads, waits = [0], list[float]()
     read = Journal.read_update
 
@@ -342,7 +344,7 @@ async def test_a_debate_of_this_process_is_not_polled(
     assert reads <= 2
 
 
-async def test_a_quiet_debate_of_another_process_is_polled_less_and_less(
+async def test_polls_an_idle_debate_of_another_process_less_often(
     records: Repository, live: LiveEvents, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with closing(open_repository()) as elsewhere, Speaker(elsewhere) as speaker:
@@ -350,7 +352,7 @@ async def test_a_quiet_debate_of_another_process_is_polled_less_and_less(
     assert longest == 2.0
 
 
-async def test_old_chunks_are_forgotten_again_and_again(
+async def test_deletes_old_chunks_periodically_even_after_an_error(
     live: LiveEvents, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     loop, forgotten, troubles = asyncio.get_running_loop(), asyncio.Event(), iter([RuntimeError])
@@ -402,9 +404,7 @@ async def test_html_is_rendered_once_for_all_viewers(
     assert len(parsed) <= len(CHUNKS) + 2
 
 
-async def test_a_debate_that_cannot_be_read_ends_the_stream(
-    records: Repository, live: LiveEvents
-) -> None:
+async def test_an_unreadable_debate_ends_the_stream(records: Repository, live: LiveEvents) -> None:
     records.give_up(ID, "broken")
     with records._engine.begin() as connection:
         connection.exec_driver_sql("UPDATE debates SET settings = ''")

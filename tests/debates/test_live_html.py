@@ -1,4 +1,4 @@
-"""HTML of unfinished turns: what a viewer sees is the text so far, whenever the viewer came."""
+"""HTML of unfinished turns shows every viewer the text so far."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -32,7 +32,7 @@ def records() -> Iterator[Repository]:
 
 
 class Debate:
-    """Stores events at once."""
+    """Store events immediately."""
 
     def __init__(self, records: Repository) -> None:
         self.records, self.events = records, list[StoredEvent]()
@@ -55,7 +55,7 @@ class Debate:
 
 
 class Screen:
-    """What a page shows of the turns, by the rules of the page."""
+    """Apply events to the displayed turns as the web page does."""
 
     def __init__(self) -> None:
         self.last = 0
@@ -108,10 +108,8 @@ def test_all_viewers_see_the_text_so_far(records: Repository) -> None:
     ),
     moves=st.lists(st.sampled_from(["stay", "drop", "restart"]), min_size=30, max_size=30),
 )
-def test_a_viewer_who_comes_and_goes_ends_with_the_whole_text(
-    pieces: list[str], moves: list[str]
-) -> None:
-    """Also when everybody left meanwhile, so that the rendering starts anew."""
+def test_a_reconnecting_viewer_sees_the_whole_text(pieces: list[str], moves: list[str]) -> None:
+    """Includes the case where all viewers left, so rendering restarts."""
     journal, shown = FakeJournal(), Screen()
     html, text = HtmlEvents(journal, ID), ""  # type: ignore[arg-type]
     reached = html.start()
@@ -154,7 +152,7 @@ class FakeJournal:
 
 @pytest.mark.parametrize("is_new", [False, True])
 @pytest.mark.parametrize("again", ["resumed", "degraded", "empty chunk"])
-def test_a_turn_that_starts_again_forgets_what_it_said(
+def test_a_restarted_turn_discards_its_earlier_text(
     records: Repository, again: str, is_new: bool
 ) -> None:
     debate, html = Debate(records), HtmlEvents(records.journal, ID)
@@ -176,7 +174,7 @@ def test_a_turn_that_starts_again_forgets_what_it_said(
     assert screen.blocks["ann"] == ["<p>Another beginning</p>"]
 
 
-def test_only_the_last_chunk_of_a_turn_has_html(records: Repository) -> None:
+def test_only_the_last_chunk_of_each_turn_carries_html(records: Repository) -> None:
     debate, html = Debate(records), HtmlEvents(records.journal, ID)
     html.start()
     debate.chunks("", "a", "b")
@@ -190,7 +188,7 @@ def test_only_the_last_chunk_of_a_turn_has_html(records: Repository) -> None:
     assert rendered == [4, 5, 7]
 
 
-def test_only_what_a_viewer_has_not_seen_is_rendered(
+def test_renders_only_events_the_viewer_has_not_seen(
     records: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rendered: list[str] = []
@@ -208,7 +206,7 @@ def test_only_what_a_viewer_has_not_seen_is_rendered(
     assert rendered == ["c"]
 
 
-def test_older_events_come_in_pages(records: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reads_older_events_in_pages(records: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_PAGE", 2)
     debate, html = Debate(records), HtmlEvents(records.journal, ID)
     debate.chunks("", "a", "b", "c", "d")

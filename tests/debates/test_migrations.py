@@ -1,4 +1,4 @@
-"""Tables that are made, taken over, changed and left alone, on both databases."""
+"""Creating and migrating the tables on both databases."""
 
 import sqlite3
 import subprocess
@@ -35,7 +35,7 @@ CHECKPOINTS = "checkpoint"  # the tables of LangGraph's savers, which look after
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def empty(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A database without any table."""
+    """Provide a database without tables."""
     if request.param == "sqlite":
         yield
         return
@@ -72,7 +72,7 @@ def test_a_new_database_gets_the_newest_tables(empty: None, engine: sa.Engine) -
     assert check_records(location.database()) == Contents(0, ())
 
 
-def test_the_migrations_make_what_the_code_expects(empty: None, engine: sa.Engine) -> None:
+def test_migrations_produce_the_tables_the_code_expects(empty: None, engine: sa.Engine) -> None:
     open_repository().close()
     with engine.connect() as connection:
         options = {"version_table": VERSION_TABLE, "compare_type": True}
@@ -80,13 +80,13 @@ def test_the_migrations_make_what_the_code_expects(empty: None, engine: sa.Engin
         assert compare_metadata(context, metadata) == []
 
 
-def test_the_newest_revision_is_the_one_named() -> None:
+def test_newest_constant_is_the_head_revision() -> None:
     config = Config()
     config.set_main_option("script_location", str(Path(migrations.__file__).parent))
     assert ScriptDirectory.from_config(config).get_current_head() == NEWEST
 
 
-def test_many_first_starts_at_once_make_the_tables_once(empty: None, engine: sa.Engine) -> None:
+def test_parallel_first_starts_create_the_tables_once(empty: None, engine: sa.Engine) -> None:
     with ThreadPoolExecutor(8) as pool:
         opened = list(pool.map(lambda _: open_repository(), range(8)))
     assert [records.newest(1) for records in opened] == [[]] * 8
@@ -95,7 +95,7 @@ def test_many_first_starts_at_once_make_the_tables_once(empty: None, engine: sa.
     assert _revision(engine) == NEWEST
 
 
-def test_a_change_that_fails_leaves_nothing_half_made(
+def test_a_failed_migration_is_rolled_back(
     empty: None, engine: sa.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: Any, **__: Any) -> None:
@@ -110,7 +110,7 @@ def test_a_change_that_fails_leaves_nothing_half_made(
     assert _revision(engine) == NEWEST
 
 
-def test_a_database_of_a_later_release_is_left_alone(database: str, engine: sa.Engine) -> None:
+def test_refuses_a_database_of_a_later_release_unchanged(database: str, engine: sa.Engine) -> None:
     open_repository().close()
     with engine.begin() as connection:
         connection.execute(sa.text(f"UPDATE {VERSION_TABLE} SET version_num='9999'"))  # noqa: S608
@@ -123,7 +123,7 @@ def test_a_database_of_a_later_release_is_left_alone(database: str, engine: sa.E
 def test_a_database_in_another_encoding_is_refused(
     postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Found at the first start, not at the first emoji that was paid for."""
+    """The error comes at startup, not after a paid call returns an emoji."""
     url = postgres.create("template0 ENCODING 'LATIN1'")
     monkeypatch.setenv("DATABASE_URL", url)
     with pytest.raises(BadInput, match="LATIN1; Contend needs UTF8"):
@@ -133,7 +133,7 @@ def test_a_database_in_another_encoding_is_refused(
 
 @pytest.fixture
 def kept_before() -> Path:
-    """The user's file, as the release before Alembic left it."""
+    """Create the database file of the release before Alembic."""
     path = location.database_path()
     with closing(sqlite3.connect(path)) as file:
         file.executescript(BEFORE_ALEMBIC.read_text("utf-8"))
@@ -142,7 +142,7 @@ def kept_before() -> Path:
 
 
 def _rows(path: Path) -> dict[str, list[dict[str, Any]]]:
-    """Return what is in the tables; a column that was added says nothing yet."""
+    """Return the table contents without null columns."""
     with closing(sqlite3.connect(path)) as file:
         file.row_factory = sqlite3.Row
         kept = ("debates", "debate_turns", "checkpoints", "writes")
@@ -153,7 +153,7 @@ def _rows(path: Path) -> dict[str, list[dict[str, Any]]]:
     }
 
 
-def test_the_file_of_the_release_before_alembic_is_taken_over(kept_before: Path) -> None:
+def test_migrates_the_file_of_the_release_before_alembic(kept_before: Path) -> None:
     before = _rows(kept_before)
     assert [len(rows) for rows in before.values()] == [2, 8, 5, 19]
     with closing(Repository(kept_before)) as records:
@@ -164,7 +164,7 @@ def test_the_file_of_the_release_before_alembic_is_taken_over(kept_before: Path)
     assert _rows(kept_before) == before
 
 
-def test_a_debate_that_waited_there_goes_on(kept_before: Path) -> None:
+def test_resumes_a_debate_paused_before_alembic(kept_before: Path) -> None:
     with ModelServer(debaters(), models=["m"]) as models:
         contend = Command(kept_before.parent, models)
         (waiting,) = [
@@ -189,7 +189,7 @@ print(code, *(name for name in ("alembic", "psycopg", "aiosqlite") if name in sy
     ("kind", "loaded"),
     [("sqlite", "0"), ("postgres", "0 psycopg")],
 )
-def test_a_database_that_is_up_to_date_loads_no_alembic(
+def test_does_not_import_alembic_if_the_database_is_current(
     kind: str, loaded: str, request: pytest.FixtureRequest, tmp_path: Path, server: ModelServer
 ) -> None:
     contend = Command(tmp_path / "home", server)

@@ -1,4 +1,4 @@
-"""Where folders of debates lie: one for each debate, whoever began in the same second."""
+"""Each debate gets its own output folder."""
 
 from pathlib import Path
 
@@ -17,27 +17,27 @@ def made(base: Path, debate: str, begun: str = BEGUN) -> Path:
     return make_folder(base, begun, debate, fill)
 
 
-def test_a_folder_is_named_after_the_second_the_debate_began(tmp_path: Path) -> None:
+def test_folder_name_is_the_start_time_in_utc(tmp_path: Path) -> None:
     assert made(tmp_path, ONE) == tmp_path / "2026-01-02" / "2026-01-02T03-04-05_debate"
     elsewhere = made(tmp_path, ONE, "2026-01-02T04:04:06+01:00")
     assert elsewhere.name == "2026-01-02T03-04-06_debate"
 
 
-def test_a_debate_finds_its_folder_again(tmp_path: Path) -> None:
+def test_finds_the_existing_folder_of_a_debate(tmp_path: Path) -> None:
     assert find_folder(tmp_path, BEGUN, ONE) is None
     first = made(tmp_path, ONE)
     assert find_folder(tmp_path, BEGUN, ONE) == first
     assert made(tmp_path, ONE) == first
 
 
-def test_debates_of_the_same_second_do_not_share_a_folder(tmp_path: Path) -> None:
+def test_debates_started_in_the_same_second_get_separate_folders(tmp_path: Path) -> None:
     one, other = made(tmp_path, ONE), made(tmp_path, OTHER)
     assert other.name == f"{one.name}_22222222"
     assert find_folder(tmp_path, BEGUN, ONE) == one
     assert find_folder(tmp_path, BEGUN, OTHER) == other
 
 
-def test_whoever_is_killed_while_a_folder_is_made_leaves_none_behind(tmp_path: Path) -> None:
+def test_an_interrupted_creation_leaves_no_folder(tmp_path: Path) -> None:
     def killed(path: Path) -> None:
         (path / "messages").mkdir()
         raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""Presets: those that ship, those of the user, and how they rank among other settings."""
+"""Bundled and user presets, and their precedence."""
 
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,7 @@ def test_three_presets_ship_in_alphabetical_order() -> None:
     assert all(find_preset(name).description for name in preset_names())
 
 
-def test_a_preset_ranks_below_flags_and_above_the_config_file(tmp_path: Path) -> None:
+def test_preset_overrides_config_file_but_not_flags(tmp_path: Path) -> None:
     _write("mine", "model: ollama:a\nmax_rounds: 4\nmin_rounds: 2\n")
     config = tmp_path / "config.yaml"
     config.write_text("max_rounds: 9\nmax_retries: 1\n")
@@ -62,13 +62,13 @@ def test_a_preset_ranks_below_flags_and_above_the_config_file(tmp_path: Path) ->
     assert [values[name] for name in ("skeptic_model", "judge_model")] == ["ollama:a", "ollama:b"]
 
 
-def test_a_preset_of_the_user_replaces_the_shipped_one() -> None:
+def test_a_user_preset_replaces_the_bundled_one() -> None:
     path = _write("local", "model: ollama:mine\nprotocol: refine\n")
     found = find_preset("local")
     assert (found.path, found.protocol, found.model) == (path, "refine", "ollama:mine")
 
 
-def test_settings_of_other_protocols_do_not_apply_but_unknown_ones_are_refused() -> None:
+def test_ignores_settings_of_other_protocols_but_refuses_unknown_ones() -> None:
     path = _write("mine", "skeptic_model: ollama:a\nmax_debate_rounds: 1\n")
     assert _configured("mine").sources == {"skeptic_model": "preset mine"}
     assert _configured("mine", "refine").sources == {"max_debate_rounds": "preset mine"}
@@ -78,29 +78,29 @@ def test_settings_of_other_protocols_do_not_apply_but_unknown_ones_are_refused()
 
 
 @pytest.mark.parametrize("name", ["../local", "/etc/passwd", "LOCAL", "", "loca"])
-def test_unknown_names_are_refused_with_those_that_exist(name: str) -> None:
+def test_refuses_an_unknown_preset_and_lists_the_known_ones(name: str) -> None:
     with pytest.raises(BadInput, match=r"There is no preset .* Known: cheap, frontier, local"):
         find_preset(name)
 
 
 @pytest.mark.parametrize("text", ["- a\n", "model: [a]\n", "protocol: 3\n", "a: b: c\n"])
-def test_a_malformed_preset_names_its_file(text: str) -> None:
+def test_error_names_the_file_of_an_invalid_preset(text: str) -> None:
     path = _write("mine", text)
     with pytest.raises(BadInput, match=str(path)):
         find_preset("mine")
 
 
-def test_one_broken_preset_hides_no_other() -> None:
+def test_an_invalid_preset_does_not_hide_the_others() -> None:
     _write("mine", "a: b: c\n")
     assert [each.name for each in usable_presets()] == ["cheap", "frontier", "local"]
 
 
-def test_a_preset_and_a_model_exclude_each_other() -> None:
+def test_a_preset_cannot_be_combined_with_a_model() -> None:
     with pytest.raises(BadInput, match="Give either a preset or a model"):
         configure("adversarial", {}, "openai:a", None, {}, find_preset("local"))
 
 
-def test_the_python_api_takes_a_preset_with_its_protocol() -> None:
+def test_python_api_accepts_a_preset_and_uses_its_protocol() -> None:
     _write("mine", "model: ollama:a\nprotocol: refine\nmax_debate_rounds: 1\n")
     debate = create_debate("Why?", preset="mine", max_debate_rounds=2)
     assert debate.settings.protocol == "refine"

@@ -1,4 +1,4 @@
-"""Deleting debates: nothing of them is left, and nothing of others is touched."""
+"""Deleting debates and their files."""
 
 import asyncio
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ def records(database: str) -> Iterator[Repository]:
 
 
 def rows_of(records: Repository, debate: str) -> dict[str, int]:
-    """How many rows of each table name the debate."""
+    """Count the rows of each table that belong to the debate."""
     with records._engine.connect() as connection:
         found = sa.inspect(connection)
         columns = {t: {c["name"] for c in found.get_columns(t)} for t in found.get_table_names()}
@@ -60,7 +60,7 @@ def old(records: Repository, *, keep_rated: bool = False) -> list[str]:
     return records.untouched_since(datetime.now(UTC) - timedelta(days=90), keep_rated=keep_rated)
 
 
-async def test_nothing_is_left_of_a_debate_and_others_stay(
+async def test_deletes_all_data_of_a_debate_and_nothing_of_others(
     records: Repository, server: ModelServer
 ) -> None:
     server.script = debaters()
@@ -79,7 +79,7 @@ async def test_nothing_is_left_of_a_debate_and_others_stay(
     assert records.find(kept.id) == kept
 
 
-def test_only_old_debates_that_nobody_runs_or_rated_are_chosen(records: Repository) -> None:
+def test_skips_new_running_and_optionally_rated_debates(records: Repository) -> None:
     new, plain, rated, resolved, held = (begin_record(records) for _ in range(5))
     for each in (plain, rated, resolved, held):
         age(records, each)
@@ -104,7 +104,7 @@ def test_the_database_is_compacted_only_on_request(
     assert compacted == ["once"]
 
 
-def test_a_debate_is_not_run_once_it_is_deleted(records: Repository) -> None:
+def test_a_deleted_debate_cannot_be_run(records: Repository) -> None:
     debate = begin_record(records)
     delete_debates(records, [debate])
     with pytest.raises(BadInput, match="was deleted"):
@@ -152,11 +152,11 @@ def test_files_are_deleted_with_the_last_debate_that_uses_them(records: Reposito
     ("text", "age"),
     [("90d", timedelta(days=90)), ("2W", timedelta(weeks=2)), ("36h", timedelta(hours=36))],
 )
-def test_ages(text: str, age: timedelta) -> None:
+def test_parses_an_age(text: str, age: timedelta) -> None:
     assert parse_age(text) == age
 
 
 @pytest.mark.parametrize("text", ["", "0d", "90", "d", "-1d", "1.5d", "90days", "999999w"])
-def test_what_is_no_age(text: str) -> None:
+def test_refuses_an_invalid_age(text: str) -> None:
     with pytest.raises(BadInput, match="90d"):
         parse_age(text)

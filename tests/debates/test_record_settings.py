@@ -1,4 +1,4 @@
-"""Debates whose stored settings a later release would refuse are read as before, but not run."""
+"""Debates whose stored settings are no longer valid can be read but not run."""
 
 import asyncio
 import json
@@ -28,7 +28,7 @@ LONG = ["--set", "max_rounds=5", "--set", "min_rounds=4"]
 
 
 class _TightSettings(AdversarialSettings):
-    """The settings of a later release, with tighter limits."""
+    """Settings of a later release, with tighter limits."""
 
     protocol: ClassVar[str] = "adversarial"
     max_rounds: int = Field(3, ge=1, le=3)
@@ -59,7 +59,7 @@ def tighten(contend: Command, monkeypatch: pytest.MonkeyPatch) -> Callable[[], N
     return tighten
 
 
-def test_a_finished_debate_is_read_as_before(
+def test_a_finished_debate_with_invalid_settings_is_readable(
     contend: Command, models: ModelServer, tighten: Callable[[], None]
 ) -> None:
     first, second = (contend(*ASK, *LONG, "--json").json["id"] for _ in range(2))
@@ -85,7 +85,7 @@ def test_a_finished_debate_is_read_as_before(
     assert len(models.calls) == calls
 
 
-def test_a_paused_debate_is_read_but_continues_only_in_a_fork(
+def test_a_paused_debate_with_invalid_settings_continues_only_as_a_fork(
     contend: Command, models: ModelServer, tighten: Callable[[], None]
 ) -> None:
     paused = contend(*ASK, *LONG, "--pause", "each_round", "--json").json["id"]
@@ -105,7 +105,7 @@ def test_a_paused_debate_is_read_but_continues_only_in_a_fork(
     assert forked.json["total_rounds"] == 2
 
 
-def test_a_turn_is_edited_in_a_fork_with_settings_that_fit(
+def test_editing_a_turn_needs_valid_settings_in_the_fork(
     contend: Command, models: ModelServer, tighten: Callable[[], None], tmp_path: Path
 ) -> None:
     done, turn = contend(*ASK, *LONG, "--json").json["id"], "r1.critique.skeptic"
@@ -124,7 +124,7 @@ def test_a_turn_is_edited_in_a_fork_with_settings_that_fit(
     assert forked.json["total_rounds"] == 2
 
 
-def test_a_finished_debate_is_continued_with_settings_that_fit(
+def test_refuses_to_continue_a_debate_with_invalid_settings(
     contend: Command, models: ModelServer, tighten: Callable[[], None]
 ) -> None:
     done = contend(*ASK, *LONG, "--json").json["id"]
@@ -135,7 +135,7 @@ def test_a_finished_debate_is_continued_with_settings_that_fit(
     assert len(models.calls) == calls
 
 
-def test_the_api_reads_it_and_says_why_it_cannot_run(
+def test_api_reads_the_debate_and_explains_why_it_cannot_run(
     contend: Command, models: ModelServer, tighten: Callable[[], None]
 ) -> None:
     paused = contend(*ASK, *LONG, "--pause", "each_round", "--json").json["id"]
@@ -156,7 +156,9 @@ def _listed(client: TestClient) -> list[dict[str, Any]]:
     return found
 
 
-def test_a_stored_value_of_the_wrong_form_is_named(contend: Command, models: ModelServer) -> None:
+def test_error_names_a_stored_setting_of_the_wrong_type(
+    contend: Command, models: ModelServer
+) -> None:
     done = contend(*ASK, "--json").json["id"]
     wrong = json.dumps({"max_rounds": "many"})
     change_database(contend, "UPDATE debates SET settings = json_patch(settings, ?)", wrong)
@@ -170,7 +172,7 @@ def test_a_stored_value_of_the_wrong_form_is_named(contend: Command, models: Mod
         records.close()
 
 
-def test_a_forecast_is_due_whatever_its_request_set() -> None:
+def test_due_date_is_read_from_a_request_with_invalid_config() -> None:
     asked = plain_request("Will it open?", parse_outcomes(["yes: It does", "no: It does not"]), DUE)
     request = asked.model_dump(mode="json")
     request["config"] |= {"rounds": 99, "of_another_release": 1}
@@ -182,7 +184,7 @@ def test_a_forecast_is_due_whatever_its_request_set() -> None:
     assert debate.forecast_fate()["due"] == DUE.isoformat()
 
 
-def test_stored_settings_that_contradict_each_other_are_named(contend: Command) -> None:
+def test_error_names_contradicting_stored_settings(contend: Command) -> None:
     paused = contend(*ASK, "--pause", "each_round", "--json").json["id"]
     more = json.dumps({"min_rounds": 9})
     change_database(contend, "UPDATE debates SET settings = json_patch(settings, ?)", more)

@@ -1,4 +1,4 @@
-"""The repository on both databases: what is saved is found, and one runner holds a debate."""
+"""The repository and its leases on both databases."""
 
 import subprocess
 import sys
@@ -34,7 +34,7 @@ def records(database: str) -> Iterator[Repository]:
 
 @pytest.fixture
 def others(records: Repository) -> Iterator[Repository]:
-    """The same database over connections of its own, as another process opens it."""
+    """Open the same database with separate connections, as another process does."""
     with closing(open_repository()) as opened:
         yield opened
 
@@ -68,7 +68,7 @@ def rows(records: Repository) -> list[Any]:
         return list(connection.execute(sa.text("SELECT * FROM debate_turns ORDER BY position")))
 
 
-def test_saving_again_changes_nothing(records: Repository) -> None:
+def test_saving_the_same_state_again_changes_nothing(records: Repository) -> None:
     lease = records.acquire(begin(records))
     for _ in range(2):
         records.save(lease, "running", state(turn(1), turn(2)), 5)
@@ -83,7 +83,7 @@ def test_saving_again_changes_nothing(records: Repository) -> None:
     assert (found.status, found.last_seq) == ("paused", 6)
 
 
-def test_the_record_follows_a_transcript_that_was_changed(records: Repository) -> None:
+def test_saving_a_changed_transcript_updates_the_turns(records: Repository) -> None:
     lease = records.acquire(begin(records))
     records.save(lease, "running", state(turn(1), turn(2), turn(3)), 1)
     records.save(lease, "running", state(turn(1), turn(2, "Said otherwise.")), 2)
@@ -94,9 +94,7 @@ def test_the_record_follows_a_transcript_that_was_changed(records: Repository) -
     assert records.find(lease.debate_id).turns == [turn(1)]
 
 
-def test_a_save_that_was_refused_leaves_the_turns_as_they_were(
-    records: Repository, others: Repository
-) -> None:
+def test_a_refused_save_leaves_the_turns_unchanged(records: Repository, others: Repository) -> None:
     lease = records.acquire(begin(records))
     records.save(lease, "running", state(turn(1)), 1)
     lease.release()
@@ -106,7 +104,9 @@ def test_a_save_that_was_refused_leaves_the_turns_as_they_were(
     assert records.find(lease.debate_id).turns == [turn(1), turn(2)]
 
 
-def test_of_many_who_want_a_debate_one_gets_it(records: Repository, others: Repository) -> None:
+def test_only_one_of_many_runners_acquires_a_debate(
+    records: Repository, others: Repository
+) -> None:
     def attempt(opened: Repository) -> Lease | None:
         try:
             return opened.acquire(debate)
@@ -125,7 +125,7 @@ def test_of_many_who_want_a_debate_one_gets_it(records: Repository, others: Repo
         assert attempt(others)
 
 
-def test_a_lease_that_ran_out_is_free(records: Repository, others: Repository) -> None:
+def test_an_expired_lease_can_be_acquired(records: Repository, others: Repository) -> None:
     lease = records.acquire(begin(records))
     with records._engine.begin() as connection:
         long_ago = {"then": leases.written(datetime.now(UTC) - LEASE)}
@@ -134,7 +134,7 @@ def test_a_lease_that_ran_out_is_free(records: Repository, others: Repository) -
     assert not lease.renew()
 
 
-def test_a_process_that_is_gone_holds_nothing(records: Repository) -> None:
+def test_the_lease_of_an_exited_process_can_be_acquired(records: Repository) -> None:
     debate = begin(records)
     holding = (
         "import sys; from contend.debates.run import open_repository\n"
@@ -145,7 +145,7 @@ def test_a_process_that_is_gone_holds_nothing(records: Repository) -> None:
     assert records.acquire(debate)
 
 
-def test_a_process_of_another_machine_of_the_same_name_is_not_taken_for_gone(
+def test_a_process_on_another_machine_keeps_its_lease(
     records: Repository, others: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     elsewhere = f"{leases._machine()}-elsewhere"
@@ -158,7 +158,7 @@ def test_a_process_of_another_machine_of_the_same_name_is_not_taken_for_gone(
         others.acquire(debate)
 
 
-def test_machines_that_share_a_server_go_by_its_clock(
+def test_leases_use_the_clock_of_the_database_server(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Fast(datetime):
@@ -174,7 +174,7 @@ def test_machines_that_share_a_server_go_by_its_clock(
             others.acquire(debate)
 
 
-def test_a_whole_id_is_looked_up_and_no_turn_is_read_in_vain(records: Repository) -> None:
+def test_a_full_id_is_found_by_key_without_reading_turns(records: Repository) -> None:
     lease = records.acquire(begin(records))
     records.save(lease, "running", state(turn(1)), 1)
     asked: list[tuple[str, Any]] = []
@@ -191,7 +191,7 @@ def test_a_whole_id_is_looked_up_and_no_turn_is_read_in_vain(records: Repository
     assert records.find(lease.debate_id[:35]).turns == [turn(1)]
 
 
-def test_what_is_owed_to_callers_until_it_has_ended(records: Repository) -> None:
+def test_lists_accepted_debates_until_they_end(records: Repository) -> None:
     def unfinished(seconds: float = 0) -> list[str]:
         return [each.debate.id for each in records.unfinished(timedelta(seconds=seconds))]
 
@@ -209,7 +209,7 @@ def test_what_is_owed_to_callers_until_it_has_ended(records: Repository) -> None
     assert unfinished() == []
 
 
-def test_what_another_machine_left_is_told_apart(
+def test_marks_unfinished_debates_of_another_machine(
     records: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     debate = str(uuid4())
@@ -226,7 +226,7 @@ def accept(records: Repository, debate: str) -> None:
     records.start(debate, "adversarial", state(), {}, demonstration=False, task_id="task-7")
 
 
-def test_of_many_who_bring_one_task_one_is_accepted(
+def test_a_task_submitted_in_parallel_is_accepted_once(
     records: Repository, others: Repository
 ) -> None:
     def attempt(opened: Repository) -> str | None:
@@ -253,7 +253,7 @@ def test_of_many_who_bring_one_task_one_is_accepted(
     assert attempt(others)
 
 
-def test_giving_up_does_not_change_a_debate_that_ended(records: Repository) -> None:
+def test_giving_up_does_not_change_a_finished_debate(records: Repository) -> None:
     lease = records.acquire(begin(records))
     records.save(lease, "done", state(turn(1)), 1)
     lease.release()
@@ -262,7 +262,7 @@ def test_giving_up_does_not_change_a_debate_that_ended(records: Repository) -> N
     assert (found.status, found.error) == ("done", None)
 
 
-def test_an_error_tells_nothing_of_what_was_to_be_stored(records: Repository) -> None:
+def test_database_errors_do_not_reveal_the_stored_values(records: Repository) -> None:
     debate = begin(records)
     with pytest.raises(DebateExists) as refused:
         records.start(
@@ -275,7 +275,7 @@ def test_an_error_tells_nothing_of_what_was_to_be_stored(records: Repository) ->
 BROKEN = "nul \x00, half a pair \ud83d, an emoji 🧱"
 
 
-def test_text_no_database_takes_does_not_break_a_record(records: Repository) -> None:
+def test_saves_text_that_databases_reject(records: Repository) -> None:
     debate = begin(records, {"proposer_prompt": BROKEN})
     lease = records.acquire(debate)
     records.save(lease, "failed", state(turn(1, BROKEN)), 1, error=BROKEN)
@@ -286,7 +286,7 @@ def test_text_no_database_takes_does_not_break_a_record(records: Repository) -> 
     assert [each.id for each in records.newest(3)] == [debate]
 
 
-def test_several_may_say_at_once_what_came_true(records: Repository) -> None:
+def test_a_forecast_can_be_resolved_in_parallel(records: Repository) -> None:
     debate = begin(records)
 
     def tell(outcome: str) -> None:
@@ -306,7 +306,7 @@ NOT_JSON = ['{"question": "Wh', "", "\x00", b"\xff\xfe{"]
 @pytest.mark.parametrize(
     ("status", "is_listed"), [("paused", True), ("failed", False), ("done", False)]
 )
-def test_only_accepted_debates_are_for_services_to_finish(
+def test_services_finish_only_accepted_debates(
     status: Status, is_listed: bool, records: Repository
 ) -> None:
     debate = begin(records)
@@ -334,7 +334,7 @@ def damage(records: Repository, column: str, value: str | bytes, debate: str) ->
 
 @pytest.mark.parametrize("column", ["state", "settings"])
 @pytest.mark.parametrize("value", [*WRONG_SHAPES, *NOT_JSON], ids=repr)
-def test_a_damaged_debate_is_left_out_and_named(
+def test_a_damaged_debate_is_skipped_and_reported(
     value: str | bytes, column: str, records: Repository
 ) -> None:
     if value in NOT_JSON and records._engine.dialect.name == "postgresql":
@@ -351,7 +351,7 @@ def test_a_damaged_debate_is_left_out_and_named(
     assert records.find(good).id == good
 
 
-def test_a_damaged_turn_is_named(records: Repository) -> None:
+def test_a_damaged_turn_is_reported(records: Repository) -> None:
     lease = records.acquire(begin(records))
     records.save(lease, "running", state(turn(1)), 1)
     damage(records, "turn", "{}", lease.debate_id)
@@ -359,7 +359,7 @@ def test_a_damaged_turn_is_named(records: Repository) -> None:
         records.find(lease.debate_id)
 
 
-def test_a_damaged_task_fails_and_holds_up_no_other(records: Repository) -> None:
+def test_a_damaged_task_fails_without_blocking_others(records: Repository) -> None:
     ids = [str(uuid4()) for _ in range(2)]
     for number, each in enumerate(ids):
         settings: dict[str, Any] = {}
@@ -386,7 +386,7 @@ def names(records: Repository, debate_id: str) -> list[tuple[int, str]]:
     return [(each.seq, each.name) for each in records.journal.read(debate_id, 0)]
 
 
-def test_a_record_and_its_last_event_are_saved_together_or_not_at_all(
+def test_a_record_and_its_last_event_are_saved_atomically(
     records: Repository,
 ) -> None:
     lease = records.acquire(begin(records))
@@ -405,7 +405,7 @@ def test_a_record_and_its_last_event_are_saved_together_or_not_at_all(
         records.save(Lease(records._engine, lease.debate_id), "done", state(), 3, None, [last])
 
 
-def test_a_debate_that_is_given_up_gets_its_last_event(records: Repository) -> None:
+def test_giving_up_a_debate_stores_an_error_event(records: Repository) -> None:
     debate = begin(records)
     lease = records.acquire(debate)
     records.save(lease, "running", state(), 1000, None, [said(debate, 1)])
@@ -422,7 +422,7 @@ def test_a_debate_that_is_given_up_gets_its_last_event(records: Repository) -> N
 @pytest.mark.parametrize(
     ("status", "name"), [("done", "complete"), ("failed", "error"), ("paused", None)]
 )
-def test_a_missing_last_event_is_made_from_the_record(
+def test_creates_a_missing_last_event_from_the_record(
     records: Repository, status: Status, name: str | None
 ) -> None:
     debate = begin(records)
@@ -440,7 +440,7 @@ def test_a_missing_last_event_is_made_from_the_record(
     assert newest.as_event()["content"] == contents[status]
 
 
-def test_a_debate_from_before_events_were_stored_gets_those_of_its_record(
+def test_creates_events_for_a_debate_stored_without_them(
     records: Repository,
 ) -> None:
     debate = begin(records)

@@ -1,4 +1,4 @@
-"""Running a debate: one runner at a time, every event numbered once, no word of a person lost."""
+"""Running, pausing and resuming debates."""
 
 import asyncio
 import json
@@ -39,13 +39,13 @@ def records(database: str) -> Iterator[Repository]:
 
 
 def execute(records: Repository, statement: str, **values: Any) -> None:
-    """Change the database behind everybody's back."""
+    """Change the database directly."""
     with records._engine.begin() as connection:
         connection.execute(sa.text(statement), values)
 
 
 def contents(records: Repository) -> str:
-    """All that the database keeps, checkpoints included."""
+    """Return the contents of all tables, including checkpoints."""
     with records._engine.connect() as connection:
         names = sa.inspect(connection).get_table_names()
         rows = [connection.execute(sa.text(f"SELECT * FROM {name}")).all() for name in names]  # noqa: S608
@@ -85,14 +85,14 @@ def failing(role: str) -> Any:
 
 
 def heard(server: ModelServer, text: str) -> list[str]:
-    """Who was told something, in order."""
+    """Return the seats whose prompts contain the text, in order."""
     asked = [
         call.request.instructions.split()[3] for call in server.calls if text in call.request.text
     ]
     return [who.strip(".") for who in asked]
 
 
-async def test_words_said_twice_in_a_row_skip_nobody(
+async def test_every_seat_sees_comments_added_in_two_resumes(
     records: Repository, server: ModelServer
 ) -> None:
     server.script = failing("the Proposer")
@@ -111,10 +111,10 @@ async def test_words_said_twice_in_a_row_skip_nobody(
         assert heard(server, words)[-4:] == ["Proposer", "Skeptic", "Synthesizer", "judge"]
 
 
-async def test_words_said_over_half_a_step_repeat_no_paid_call(
+async def test_a_comment_in_the_middle_of_a_step_repeats_no_paid_call(
     records: Repository, server: ModelServer
 ) -> None:
-    """The speech is paid, its reading is not: the pause falls between the two."""
+    """The pause comes after the speech was paid for and before it is parsed."""
     control, calm = RunControl(), debaters()
 
     def script(request: Request) -> Reply | str:
@@ -133,7 +133,7 @@ async def test_words_said_over_half_a_step_repeat_no_paid_call(
     assert len(speeches) == 1
 
 
-async def test_a_comment_on_a_debate_that_paused_before_its_first_step_is_heard(
+async def test_seats_see_a_comment_made_before_the_first_step(
     records: Repository, server: ModelServer
 ) -> None:
     control = RunControl()
@@ -145,7 +145,7 @@ async def test_a_comment_on_a_debate_that_paused_before_its_first_step_is_heard(
     assert "Proposer" in heard(server, "Mind the night shifts.")
 
 
-async def test_langsmith_gets_the_score_when_nobody_holds_the_debate_any_more(
+async def test_score_is_sent_to_langsmith_after_the_lease_is_released(
     records: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent: list[tuple[str, str, float]] = []
@@ -159,7 +159,7 @@ async def test_langsmith_gets_the_score_when_nobody_holds_the_debate_any_more(
     assert sent == [(debate.id, "auto_score", debate.as_state()["auto_score"].score)]
 
 
-async def test_what_is_stored_beside_the_settings_outlives_a_larger_budget(
+async def test_raising_the_budget_keeps_other_stored_values(
     records: Repository,
 ) -> None:
     debate = await begin(records, budget=100_000)
@@ -170,7 +170,7 @@ async def test_what_is_stored_beside_the_settings_outlives_a_larger_budget(
     assert (stored["budget"], stored["reused_turns"]) == (200_000, [])
 
 
-async def test_what_failed_for_good_stays_in_the_record(
+async def test_a_failure_stays_in_the_record_after_a_successful_resume(
     records: Repository, server: ModelServer
 ) -> None:
     server.script = failing("the Skeptic")
@@ -182,7 +182,7 @@ async def test_what_failed_for_good_stays_in_the_record(
     assert [entry["what"] for entry in debate.as_json()["degraded"]] == ["failed"]
 
 
-async def test_no_event_number_is_given_twice_after_a_crash(
+async def test_event_numbers_are_unique_after_a_crash(
     records: Repository, server: ModelServer
 ) -> None:
     before: list[Event] = []
@@ -233,7 +233,7 @@ async def test_a_runner_that_lost_its_lease_writes_nothing(
 
 
 @pytest.mark.parametrize("trouble", [sa.exc.OperationalError, sa.exc.InternalError])
-async def test_a_database_in_trouble_does_not_end_the_renewing(
+async def test_lease_renewal_continues_after_database_errors(
     trouble: type[sa.exc.DBAPIError],
     records: Repository,
     server: ModelServer,
@@ -254,7 +254,7 @@ async def test_a_database_in_trouble_does_not_end_the_renewing(
     assert len(tried) > 1
 
 
-async def test_a_renewing_that_broke_leaves_no_lease_behind(
+async def test_the_lease_is_released_if_its_renewal_fails(
     records: Repository, server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(_: Lease) -> bool:
@@ -269,7 +269,7 @@ async def test_a_renewing_that_broke_leaves_no_lease_behind(
     assert records.acquire(debate.id).renew()
 
 
-async def test_a_record_that_lags_behind_catches_up(
+async def test_the_record_is_complete_after_failed_saves(
     records: Repository, server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def away_meanwhile(self: Repository, lease: Lease, status: Status, *more: Any) -> None:
@@ -283,7 +283,7 @@ async def test_a_record_that_lags_behind_catches_up(
     assert (done.status, len(done.turns)) == ("done", 6)
 
 
-async def test_a_record_that_could_not_be_closed_is_closed_by_resuming(
+async def test_resuming_finishes_a_record_whose_last_save_failed(
     records: Repository, server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def away_at_the_end(self: Repository, lease: Lease, status: Status, *more: Any) -> None:
@@ -307,7 +307,7 @@ async def test_a_record_that_could_not_be_closed_is_closed_by_resuming(
 
 
 @pytest.mark.parametrize("locked_in", range(1, 7))
-async def test_a_locked_file_pauses_the_debate_and_costs_no_paid_call(
+async def test_a_locked_database_pauses_the_debate_and_repeats_no_paid_call(
     locked_in: int, server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("contend.graph.checkpoints.outages.PATIENCE", 0)
@@ -338,7 +338,7 @@ async def test_a_locked_file_pauses_the_debate_and_costs_no_paid_call(
 
 
 @pytest.mark.parametrize("failing_saves", [1, 1000])
-async def test_a_failed_save_ends_the_debate_as_failed(
+async def test_a_save_error_fails_the_debate(
     failing_saves: int,
     records: Repository,
     server: ModelServer,
@@ -364,7 +364,7 @@ async def test_a_failed_save_ends_the_debate_as_failed(
     assert (await run(records, debate)).status == "done"
 
 
-async def test_one_debate_that_ends_leaves_the_other_its_connections(
+async def test_ending_one_debate_does_not_close_connections_of_another(
     records: Repository, server: ModelServer
 ) -> None:
     calm = debaters()
@@ -384,7 +384,9 @@ async def test_one_debate_that_ends_leaves_the_other_its_connections(
 
 
 @pytest.mark.parametrize("remark", [Remark(say="Hello?"), Remark(finish=True)])
-async def test_words_nobody_would_hear_are_refused(records: Repository, remark: Remark) -> None:
+async def test_refuses_a_comment_that_no_speaker_would_see(
+    records: Repository, remark: Remark
+) -> None:
     debate = await begin(records)
     with pytest.raises(BadInput):
         await run(records, debate, remark)
@@ -393,7 +395,7 @@ async def test_words_nobody_would_hear_are_refused(records: Repository, remark: 
         await run(records, debate, remark)
 
 
-async def test_a_key_in_an_unknown_exception_reaches_no_file(
+async def test_a_key_in_an_unexpected_exception_is_not_stored(
     records: Repository, server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def leak(*_: Any, **_more: Any) -> None:
@@ -409,7 +411,7 @@ async def test_a_key_in_an_unknown_exception_reaches_no_file(
     assert PASSWORD not in found
 
 
-async def test_a_setting_a_later_release_dropped_does_not_strand_a_debate(
+async def test_a_stored_setting_that_no_longer_exists_is_ignored(
     records: Repository, server: ModelServer
 ) -> None:
     debate = await begin(records)
@@ -421,10 +423,10 @@ async def test_a_setting_a_later_release_dropped_does_not_strand_a_debate(
 BROKEN = "nul \x00, half a pair \ud83d, "
 
 
-async def test_text_no_database_takes_does_not_break_a_debate(
+async def test_text_that_databases_reject_does_not_fail_a_debate(
     records: Repository, server: ModelServer
 ) -> None:
-    """It comes from the user, at the start and in between, and from every model."""
+    """The text comes from the question, from a comment and from every model."""
     server.script = debaters(lambda _, __, reply: replace(reply, text=BROKEN + reply.text))
     debate = await begin(records, checked_question(f"{BROKEN}Why?"), pause="each_round")
     paused = await run(records, debate)
@@ -438,14 +440,16 @@ async def test_text_no_database_takes_does_not_break_a_debate(
     assert all(text.startswith("nul , half a pair ") for text in texts)
 
 
-async def test_a_failure_in_such_text_is_kept(records: Repository, server: ModelServer) -> None:
+async def test_an_error_message_that_databases_reject_is_stored(
+    records: Repository, server: ModelServer
+) -> None:
     server.script = lambda _: openai_error(401, f"{BROKEN}no.")
     failed = await run(records, await begin(records))
     assert failed.status == "failed"
     assert "nul , half a pair , no." in str(failed.error)
 
 
-async def test_damaged_checkpoints_are_named_and_end_the_debate(
+async def test_damaged_checkpoints_are_reported_and_fail_the_debate(
     records: Repository, database: str
 ) -> None:
     paused = await run(records, await begin(records, pause="each_round"))
@@ -459,10 +463,10 @@ async def test_damaged_checkpoints_are_named_and_end_the_debate(
 
 
 @pytest.mark.parametrize("pause", ["never", "each_round"])
-async def test_a_comment_is_kept_if_the_debate_pauses_at_once(
+async def test_a_comment_is_kept_if_the_debate_pauses_again_immediately(
     records: Repository, server: ModelServer, pause: str
 ) -> None:
-    """A pause that comes with the first event of a resumed debate."""
+    """The debate pauses again at its first event after the resume."""
     first = RunControl()
     debate = await begin(records, pause=pause)
 
@@ -495,10 +499,10 @@ def without_chunks(events: list[Event]) -> list[Event]:
     return [event for event in events if not event["event"].endswith("_chunk")]
 
 
-async def test_a_record_that_is_done_has_all_its_events(
+async def test_a_finished_debate_has_all_its_events(
     records: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing could be stored before the end, so everything is stored with the record."""
+    """No event can be stored before the end, so all are stored with the record."""
 
     def away(_: Any) -> Any:
         raise DatabaseUnavailable("away")
@@ -514,10 +518,10 @@ async def test_a_record_that_is_done_has_all_its_events(
 
 
 @pytest.mark.parametrize("ending", ["error", "paused", "complete"])
-async def test_no_crash_leaves_a_record_without_its_last_event(
+async def test_the_last_event_is_stored_with_the_record(
     records: Repository, server: ModelServer, monkeypatch: pytest.MonkeyPatch, ending: str
 ) -> None:
-    """A process that is killed right after the record was saved announces nothing more."""
+    """A process killed right after saving the record sends no more events."""
     if ending == "error":
         server.script = failing("the Skeptic")
     monkeypatch.setattr("contend.debates.journal.Journal.confirm", lambda *_: None)
@@ -528,7 +532,7 @@ async def test_no_crash_leaves_a_record_without_its_last_event(
     assert newest.name == ending
 
 
-async def test_numbers_go_on_after_the_newest_stored_event(records: Repository) -> None:
+async def test_event_numbers_continue_after_the_newest_stored_event(records: Repository) -> None:
     paused = await run(records, await begin(records, pause="each_round"))
     before = stored(records, paused)
     # As a crash leaves it that came before the numbers of this run were reserved.
@@ -539,7 +543,7 @@ async def test_numbers_go_on_after_the_newest_stored_event(records: Repository) 
     assert after[len(before)]["event"] == "resumed"
 
 
-async def test_a_debate_from_before_events_were_stored_can_be_watched_from_its_beginning(
+async def test_a_debate_stored_without_events_can_be_watched_from_the_start(
     records: Repository,
 ) -> None:
     paused = await run(records, await begin(records, pause="each_round"))
@@ -555,7 +559,7 @@ async def test_a_debate_from_before_events_were_stored_can_be_watched_from_its_b
     assert events[-1]["event"] == "complete"
 
 
-async def test_a_debate_with_damaged_checkpoints_tells_its_viewers(
+async def test_viewers_get_an_error_event_for_damaged_checkpoints(
     records: Repository, database: str
 ) -> None:
     paused = await run(records, await begin(records, pause="each_round"))

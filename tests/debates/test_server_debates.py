@@ -1,4 +1,4 @@
-"""Debates that begin on a LangGraph server: what is stored here, and what is not."""
+"""Records of debates that start on a LangGraph server."""
 
 import asyncio
 from collections import deque
@@ -46,7 +46,7 @@ def records(database: str) -> Iterator[Repository]:
 def server(
     request: pytest.FixtureRequest, records: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> list[str]:
-    """A server with a database of its own or with ours; gives the threads that it has."""
+    """Simulate a server with its own or our database; return its threads."""
     threads: list[str] = []
 
     async def prepared(_: Any, __: Any, ___: Any, debate_id: str) -> tuple[DebateState, list[Any]]:
@@ -83,7 +83,9 @@ async def begin(records: Repository, debate_id: str, task_id: str | None = None)
     return await begin_on_server(records, ADDRESS, draft, None, debate_id, task_id)
 
 
-async def test_a_debate_on_a_server_names_it(records: Repository, server: list[str]) -> None:
+async def test_a_debate_on_a_server_stores_the_address(
+    records: Repository, server: list[str]
+) -> None:
     debate = await begin(records, str(uuid4()), TASK)
     assert debate.server == str(ADDRESS)
     assert debate.ran_on == f"LangGraph server {ADDRESS}"
@@ -91,7 +93,7 @@ async def test_a_debate_on_a_server_names_it(records: Repository, server: list[s
     assert not debate.is_from_cassette  # what only our own records say is not the server's to say
 
 
-async def test_a_task_that_another_service_has_just_accepted_starts_no_second_debate(
+async def test_a_task_accepted_by_another_service_starts_no_second_debate(
     records: Repository, server: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(server_debates, "_refuse_known", lambda *_: None)  # both were in time
@@ -126,7 +128,7 @@ def test_a_deleted_debate_is_stopped_and_deleted_on_its_server(
     assert records.ids() == []
 
 
-def test_a_debate_whose_server_forgot_it_is_deleted(
+def test_a_debate_missing_on_its_server_can_be_deleted(
     records: Repository, running: LangGraphServer
 ) -> None:
     running.state = None
@@ -134,7 +136,7 @@ def test_a_debate_whose_server_forgot_it_is_deleted(
     assert delete_debates(records, [debate.id]).debates == (debate.id,)
 
 
-def test_a_debate_is_kept_if_its_server_does_not_delete_it(
+def test_a_debate_is_kept_if_its_server_fails_to_delete_it(
     records: Repository, running: LangGraphServer
 ) -> None:
     refused, away = begun_on(running.url, records), begun_on("http://127.0.0.1:9", records)
@@ -148,7 +150,9 @@ def test_a_debate_is_kept_if_its_server_does_not_delete_it(
 
 
 @pytest.mark.parametrize("status", ["done", "paused"])
-def test_a_debate_whose_server_is_gone_is_deleted_here(status: Status, records: Repository) -> None:
+def test_a_debate_on_an_unreachable_server_can_be_deleted_locally(
+    status: Status, records: Repository
+) -> None:
     debate = begun_on("http://127.0.0.1:9", records)
     lease = records.acquire(debate.id)
     records.save(lease, status, state(), 0)
@@ -160,7 +164,7 @@ def test_a_debate_whose_server_is_gone_is_deleted_here(status: Status, records: 
     assert records.ids() == []
 
 
-async def test_a_debate_is_moved_to_another_address_of_its_server(
+async def test_a_debate_can_be_moved_to_a_new_server_address(
     records: Repository, running: LangGraphServer
 ) -> None:
     debate = begun_on("http://127.0.0.1:9", records)
@@ -174,14 +178,14 @@ async def test_a_debate_is_moved_to_another_address_of_its_server(
         await move_to_server(records, own, ServerAddress(running.url))
 
 
-async def test_steps_that_are_on_a_server_are_said_to_be_there(records: Repository) -> None:
+async def test_error_names_the_server_that_stores_the_steps(records: Repository) -> None:
     debate = begun_on("http://127.0.0.1:9", records)
     with pytest.raises(BadInput, match=r"on its server, http://127\.0\.0\.1:9"):
         await node_steps(records, debate)
 
 
 def prepares(server: LangGraphServer, *said: Part) -> None:
-    """Let the server run the first step, and stop there."""
+    """Make the server run the first step and stop."""
 
     def stream(_: str | None) -> Iterator[Part]:
         server.end_runs("interrupted")
@@ -198,7 +202,7 @@ async def begin_there(records: Repository, server: LangGraphServer, debate_id: s
     return await begin_on_server(records, address, draft, None, debate_id, TASK)
 
 
-async def test_what_a_server_said_while_it_prepared_a_debate_begins_its_events(
+async def test_events_from_the_first_step_on_the_server_come_first(
     records: Repository, running: LangGraphServer
 ) -> None:
     opened = {"type": "debate_event", "event": "round_start", "round": 1, "content": ""}
@@ -208,7 +212,7 @@ async def test_what_a_server_said_while_it_prepared_a_debate_begins_its_events(
     assert "opening" not in records.find(debate.id).settings
 
 
-async def test_a_start_whose_answer_was_lost_can_be_repeated(
+async def test_a_start_whose_response_was_lost_can_be_retried(
     records: Repository, running: LangGraphServer
 ) -> None:
     prepares(running)
@@ -219,7 +223,7 @@ async def test_a_start_whose_answer_was_lost_can_be_repeated(
     assert (await begin_there(records, running, debate_id)).server == running.url
 
 
-async def test_a_thread_that_a_killed_client_left_is_replaced(
+async def test_replaces_a_thread_left_by_a_killed_client(
     records: Repository, running: LangGraphServer
 ) -> None:
     prepares(running)
@@ -231,7 +235,7 @@ async def test_a_thread_that_a_killed_client_left_is_replaced(
 
 
 @pytest.mark.parametrize("used", ["run", "turns"])
-async def test_a_thread_that_is_in_use_is_left_alone(
+async def test_refuses_a_thread_that_is_in_use(
     used: str, records: Repository, running: LangGraphServer
 ) -> None:
     prepares(running)
@@ -249,7 +253,7 @@ async def test_a_thread_that_is_in_use_is_left_alone(
 
 
 @pytest.mark.parametrize("is_new", [True, False])
-async def test_a_record_that_no_client_took_over_is_replaced_after_a_while(
+async def test_replaces_an_old_record_without_a_client(
     is_new: bool, records: Repository, running: LangGraphServer
 ) -> None:
     prepares(running)
@@ -271,10 +275,10 @@ class Killed(BaseException):
 
 @pytest.mark.parametrize("at", range(1, 4))
 @pytest.mark.parametrize("is_shared", [False, True])
-def test_a_crash_leaves_no_debate_that_forgot_its_server(
+def test_a_crash_leaves_no_record_without_its_server(
     at: int, is_shared: bool, records: Repository
 ) -> None:
-    """Crash before the n-th commit: a record names its server, or is as the server wrote it."""
+    """After a crash before the n-th commit, each record names its server or is unchanged."""
     debate_id, commits = str(uuid4()), count(1)
     if is_shared:
         adopt(records, "adversarial", debate_id, state(), "a worker")

@@ -1,4 +1,4 @@
-"""A debate that runs on a LangGraph server, followed while that server misbehaves."""
+"""Following a debate on a LangGraph server that fails or repeats events."""
 
 import asyncio
 from collections import deque
@@ -75,7 +75,7 @@ def state_of(state: dict[str, Any], checkpoint: str) -> dict[str, Any]:
 
 
 def running_on(server: LangGraphServer, records: Repository) -> StoredDebate:
-    """The record of an accepted debate that the server runs."""
+    """Store the record of an accepted debate that the server runs."""
     settings = scripted_settings()
     about = {**settings.model_dump(mode="json"), RAN_ON: "a server", SERVER: server.url}
     asked: Any = {"question": "Why?", "seats": settings.build_seats()}
@@ -90,7 +90,7 @@ def nothing(_: str | None) -> Iterator[Part]:
 
 @pytest.mark.parametrize("refused", ["stream", "run"])
 @pytest.mark.parametrize("status", REFUSALS)
-async def test_a_refusal_fails_no_debate_that_runs_there(
+async def test_a_server_error_does_not_fail_a_running_debate(
     status: int, refused: str, server: LangGraphServer, records: Repository
 ) -> None:
     debate = running_on(server, records)
@@ -109,7 +109,7 @@ async def test_a_refusal_fails_no_debate_that_runs_there(
 
 
 @pytest.mark.parametrize("status", [401, 429])
-async def test_a_server_that_refuses_at_first_changes_no_record(
+async def test_a_server_error_at_the_start_leaves_the_record_unchanged(
     status: int, server: LangGraphServer, records: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(servers, "_PATIENCE", 0.0)
@@ -125,7 +125,7 @@ async def read(stream: AsyncIterator[dict[str, Any]]) -> list[dict[str, Any]]:
     return [part async for part in stream]
 
 
-async def test_a_stream_that_ends_at_once_is_opened_after_growing_pauses(
+async def test_reopens_a_stream_that_ends_immediately_with_backoff(
     server: LangGraphServer, graph: ServerGraph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pauses: list[float] = []
@@ -142,10 +142,10 @@ async def test_a_stream_that_ends_at_once_is_opened_after_growing_pauses(
     assert pauses == [0.5, 0.5, 1.5, 3.5, 7.5, 8]
 
 
-async def test_events_before_we_listened_are_seen_and_none_twice(
+async def test_gets_events_sent_before_connecting_and_no_duplicates(
     server: LangGraphServer, graph: ServerGraph
 ) -> None:
-    """As both servers do: without an id, a listener may get only what is said from then on."""
+    """Without an event id, servers may send only new events."""
     early, late = Part("1", "custom", "early"), Part("2", "custom", "late")
 
     def first(last: str | None) -> Iterator[Part]:
@@ -162,7 +162,7 @@ async def test_events_before_we_listened_are_seen_and_none_twice(
     assert said_in(await read(graph.follow("run0"))) == ["early", "late"]
 
 
-async def test_who_comes_back_gets_the_events_of_the_step_in_progress(
+async def test_a_returning_client_gets_the_events_of_the_current_step(
     server: LangGraphServer, graph: ServerGraph
 ) -> None:
     turn = {"id": "t1", "round": 1, "seat": "proposer", "role": "proposer", "phase": "propose"}
@@ -188,10 +188,10 @@ async def test_who_comes_back_gets_the_events_of_the_step_in_progress(
 
 
 @pytest.mark.parametrize("begins", ["remark", "ctrl_c"])
-async def test_a_step_in_progress_ends_before_the_run_is_stopped(
+async def test_a_run_is_stopped_only_after_its_current_step(
     begins: str, server: LangGraphServer, graph: ServerGraph
 ) -> None:
-    """States of earlier steps, which a server repeats for a new listener, stop nothing."""
+    """Repeated states of earlier steps do not stop the run."""
     cancelled: list[bool] = []
 
     def stream(_: str | None) -> Iterator[Part]:
@@ -218,7 +218,7 @@ async def test_a_step_in_progress_ends_before_the_run_is_stopped(
 
 @pytest.mark.parametrize("is_kept", [True, False])
 @pytest.mark.parametrize("status", ["running", "success"])
-async def test_a_run_whose_start_we_did_not_hear_of_is_not_started_again(
+async def test_a_run_whose_start_response_was_lost_is_not_started_again(
     status: str, is_kept: bool, server: LangGraphServer, records: Repository
 ) -> None:
     running_on(server, records)
@@ -238,10 +238,10 @@ def said_in(parts: list[dict[str, Any]]) -> list[Any]:
     return [part["data"] for part in parts if part["type"] == "custom"]
 
 
-async def test_a_rating_is_a_run_of_the_server(
+async def test_rating_again_starts_a_run_on_the_server(
     server: LangGraphServer, records: Repository
 ) -> None:
-    """An edit names nobody who keeps the record, so a server with our database refused it."""
+    """An edit does not name the record's owner, so a server sharing our database refused it."""
     answer = values(final_answer="The answer.")
     rating: dict[str, Any] = {"justification": "Clear.", "would_benefit_from_finetune": False}
     rating |= {"correctness": 8, "completeness": 7, "clarity": 9, "depth": 6, "score": 7.65}
@@ -265,7 +265,7 @@ async def test_a_rating_is_a_run_of_the_server(
     ("failed", "who"),
     [("Skeptic (openai:m): ", ", so Skeptic was not asked"), ("", "")],
 )
-def test_a_budget_that_a_server_found_too_small_names_the_seat(failed: str, who: str) -> None:
+def test_budget_error_from_a_server_names_the_seat(failed: str, who: str) -> None:
     stopped = FailedOnServer(f"{failed}{OUT_OF_BUDGET}")
     said = why_not_asked(stopped, scripted_settings(budget=10_000))
     assert said == f"{OUT_OF_BUDGET} of 10,000 tokens{who}"

@@ -1,4 +1,4 @@
-"""What a person is told about a server that cannot be used."""
+"""Error messages for servers that cannot be used."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ TOKEN = "a-long-service-token"
 
 
 class Handler(BaseHTTPRequestHandler):
-    """A server with one graph, and a token."""
+    """Serve one graph and require a token."""
 
     graphs: tuple[str, ...] = ("forum",)
     path_of_search = "/assistants/search"
@@ -77,38 +77,38 @@ def refusal(text: str, protocol: str = "forum") -> str:
 
 
 @pytest.mark.parametrize("text", ["", "localhost:2024", "ftp://host", "http://", "http://a,"])
-def test_an_address_has_a_form(text: str) -> None:
+def test_refuses_an_invalid_address(text: str) -> None:
     assert "must look like http://HOST:PORT" in refusal(text)
 
 
-def test_a_password_in_an_address_is_refused_and_not_repeated() -> None:
+def test_refuses_a_password_in_an_address_without_showing_it() -> None:
     words = refusal("http://me:canary@host:2024")
     assert "CONTEND_SERVICE_TOKEN" in words
     assert "canary" not in words
 
 
-def test_a_server_that_does_not_answer(nobody: str) -> None:
+def test_reports_an_unreachable_server(nobody: str) -> None:
     words = refusal(nobody)
     assert words.startswith(f"The server {nobody} cannot be reached")
     assert words.endswith("Check the address, and that it is running.")
 
 
-def test_a_server_that_wants_a_token(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_server_that_needs_a_token(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "needs a token. Set CONTEND_SERVICE_TOKEN" in refusal(address)
     monkeypatch.setenv("CONTEND_SERVICE_TOKEN", TOKEN)
     asyncio.run(check_server(ServerAddress(address), "forum"))
 
 
-def test_a_server_without_the_graph(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_a_server_without_the_graph(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CONTEND_SERVICE_TOKEN", TOKEN)
     assert refusal(address, "refine") == f"The server {address} has no graph 'refine'."
 
 
-def test_a_server_of_another_kind(another: str) -> None:
+def test_reports_an_address_that_is_not_a_langgraph_server(another: str) -> None:
     assert f"{another} is not a LangGraph server" in refusal(another)
 
 
-def test_the_next_address_is_asked_if_one_does_not_answer(
+def test_tries_the_next_address_if_one_is_unreachable(
     nobody: str, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CONTEND_SERVICE_TOKEN", TOKEN)

@@ -1,4 +1,4 @@
-"""Settings from their sources, and every refusal in one plain line."""
+"""Reading settings from flags, files and the environment."""
 
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ def _configured(
     return configure("adversarial", flags or {}, model, config, environ)
 
 
-def test_flags_over_file_over_environment_over_defaults(tmp_path: Path) -> None:
+def test_flags_override_file_then_environment_then_defaults(tmp_path: Path) -> None:
     file = tmp_path / "debate.yaml"
     file.write_text("max_rounds: 8\nmin_rounds: 2\nskepticTemperature: 1\n")
     found = _configured(
@@ -44,7 +44,7 @@ def test_flags_over_file_over_environment_over_defaults(tmp_path: Path) -> None:
     assert found.described()["pause"] == {"value": "never", "source": "default"}
 
 
-def test_the_house_config_is_read_unless_a_file_is_named(tmp_path: Path) -> None:
+def test_reads_the_config_in_the_data_folder_unless_a_file_is_given(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()
     (home / "config.yaml").write_text("max_rounds: 6\n")
@@ -54,7 +54,7 @@ def test_the_house_config_is_read_unless_a_file_is_named(tmp_path: Path) -> None
     assert _configured(config=other).settings.model_fields_set == set()
 
 
-def test_model_fills_the_seats_that_nobody_named() -> None:
+def test_model_applies_to_seats_without_their_own_model() -> None:
     found = _configured({"judgeModel": "ollama:b"}, "openai:a", CONTEND_SKEPTIC_MODEL="ollama:c")
     models = {seat.id: seat.model for seat in found.settings.build_seats()}
     assert models == {
@@ -65,7 +65,7 @@ def test_model_fills_the_seats_that_nobody_named() -> None:
     }
 
 
-def test_text_is_read_as_its_field_wants_it() -> None:
+def test_parses_text_by_the_type_of_the_setting() -> None:
     flags = {
         "proposer_model": "1",
         "proposer_fallbacks": "ollama:a, openai:b",
@@ -86,7 +86,7 @@ def test_text_is_read_as_its_field_wants_it() -> None:
     assert settings.prices == {"openai:a": (1.0, 2.5)}
 
 
-def test_unknown_variables_are_reported_and_passed_over() -> None:
+def test_unknown_variables_are_reported_and_ignored() -> None:
     found = _configured(CONTEND_MAX_ROUND="3", CONTEND_HOME="x", CONTEND_DEBUG="1", HOME="y")
     assert found.notices == [
         "CONTEND_MAX_ROUND is not a setting of adversarial and was ignored."
@@ -117,14 +117,14 @@ def test_unknown_variables_are_reported_and_passed_over() -> None:
         ("roundsMax", "2", "adversarial has no setting 'roundsMax' (--set)."),
     ],
 )
-def test_refusals_are_one_plain_line(name: str, value: str, said: str) -> None:
+def test_invalid_values_are_reported_in_one_line(name: str, value: str, said: str) -> None:
     with pytest.raises(BadInput) as refused:
         _configured({name: value})
     assert said in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
-def test_the_source_of_a_refused_value_is_named(tmp_path: Path) -> None:
+def test_error_names_the_source_of_an_invalid_value(tmp_path: Path) -> None:
     file = tmp_path / "debate.yaml"
     file.write_text("max_rounds: 51\n")
     with pytest.raises(BadInput, match=r"between 1 and 50, not 51 \(.*debate\.yaml\)"):
@@ -144,7 +144,7 @@ def test_the_source_of_a_refused_value_is_named(tmp_path: Path) -> None:
         (b"1: 2", "no setting '1'"),
     ],
 )
-def test_files_that_cannot_be_used(tmp_path: Path, content: bytes, said: str) -> None:
+def test_reports_an_invalid_config_file(tmp_path: Path, content: bytes, said: str) -> None:
     file = tmp_path / "debate.yaml"
     file.write_bytes(content)
     with pytest.raises(BadInput) as refused:
@@ -153,7 +153,7 @@ def test_files_that_cannot_be_used(tmp_path: Path, content: bytes, said: str) ->
     assert "\n" not in str(refused.value)
 
 
-def test_missing_file_folder_and_protocol(tmp_path: Path) -> None:
+def test_reports_a_missing_file_a_folder_and_an_unknown_protocol(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="No such file"):
         _configured(config=tmp_path / "none.yaml")
     with pytest.raises(BadInput, match="Is a directory"):
@@ -162,7 +162,7 @@ def test_missing_file_folder_and_protocol(tmp_path: Path) -> None:
         configure("adversary", {}, None, None, {})
 
 
-def test_assignments() -> None:
+def test_parses_assignments() -> None:
     assert parse_assignments(["a=1", " b = c=d ", "a=2"]) == {"a": "2", "b": " c=d "}
     for wrong in ("a", "=1", ""):
         with pytest.raises(BadInput, match="NAME=VALUE"):

@@ -1,4 +1,4 @@
-"""What a debate has spent is known after every crash, on both databases."""
+"""Recorded spending survives crashes, on both databases."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -42,7 +42,7 @@ def recorded(usage: dict[str, Any]) -> RecordedCall:
     return RecordedCall(model="openai:m", parameters={}, received=[], seconds=1, answer=answer)
 
 
-def test_an_entry_is_replaced_by_what_the_call_really_cost(records: Repository) -> None:
+def test_the_actual_cost_replaces_the_reserved_amount(records: Repository) -> None:
     debate = begin(records)
     assert records.spending.total(debate) == NOTHING
     records.spending.put(debate, "a", Amount(5_000, 0.5))
@@ -53,7 +53,7 @@ def test_an_entry_is_replaced_by_what_the_call_really_cost(records: Repository) 
     assert records.spending.total(debate) == NOTHING
 
 
-async def test_a_call_that_was_running_at_a_crash_counts_as_reserved(records: Repository) -> None:
+async def test_a_call_running_at_a_crash_counts_as_its_reserved_amount(records: Repository) -> None:
     debate = begin(records)
     ledger = await open_ledger(records, debate, SETTINGS, NEW)
     assert ledger.save
@@ -71,7 +71,7 @@ async def test_a_resumed_debate_is_not_warned_again(records: Repository) -> None
     assert not (await open_ledger(records, debate, larger, NEW)).warned
 
 
-async def test_calls_from_before_the_budget_count(records: Repository) -> None:
+async def test_calls_made_before_the_budget_was_set_are_counted(records: Repository) -> None:
     debate = begin(records)
     known = {"input_tokens": 900, "output_tokens": 100, "cost_usd": 0.01}
     records.recordings.add(debate, CallKey("r1.propose.a", "x"), recorded(known))
@@ -84,13 +84,13 @@ async def test_calls_from_before_the_budget_count(records: Repository) -> None:
 
 
 def spoken(*tokens: int) -> DebateState:
-    """Return a state whose turns used so many tokens, as a LangGraph server leaves it."""
+    """Return a LangGraph server's state whose turns used these tokens."""
     usages = [Usage(input_tokens=each, output_tokens=0, cost_usd=0.0) for each in tokens]
     said = [turn(number, "Said.") for number in range(1, len(tokens) + 1)]
     return state(*(t.model_copy(update={"usage": u}) for t, u in zip(said, usages, strict=True)))
 
 
-async def test_calls_that_a_langgraph_server_made_count(records: Repository) -> None:
+async def test_calls_made_by_a_langgraph_server_are_counted(records: Repository) -> None:
     debate = begin(records)
     first = await open_ledger(records, debate, SETTINGS, spoken(3_000))
     assert first.spent == records.spending.total(debate) == Amount(3_000)
@@ -104,10 +104,10 @@ async def test_calls_that_a_langgraph_server_made_count(records: Repository) -> 
 
 
 @pytest.mark.parametrize("settings", [SETTINGS, AdversarialSettings()])
-async def test_what_a_server_spent_between_two_of_our_runs_is_added(
+async def test_spending_of_a_server_between_local_runs_is_added(
     settings: AdversarialSettings, records: Repository
 ) -> None:
-    """Because our ledger has calls that are in no state, such as failed ones, and it has others."""
+    """The local ledger and the server state each contain calls that the other lacks."""
     debate = records.find(begin(records))
 
     async def spend(call: str, tokens: int) -> None:
@@ -128,7 +128,7 @@ async def test_what_a_server_spent_between_two_of_our_runs_is_added(
     assert spent_by(records, debate.id, SETTINGS, spoken(1_000, 1_500, 500, 100)) == Amount(5_100)
 
 
-def test_a_new_budget_must_exceed_what_a_server_spent(records: Repository) -> None:
+def test_a_new_budget_must_exceed_the_spending_of_a_server(records: Repository) -> None:
     debate = records.find(begin(records))
     debate = debate.with_state("paused", spoken(8_500), None)
     with pytest.raises(BadInput, match="8,500 tokens were spent before"):
@@ -157,7 +157,7 @@ async def test_calls_without_a_reported_cost_are_not_free(
     assert ledger.spent.cost == pytest.approx(2 * cost)
 
 
-def test_the_budget_that_a_debate_had_is_known_by_time() -> None:
+def test_returns_the_budget_at_each_point_in_time() -> None:
     def event(name: str, hour: int, **metadata: Any) -> Any:
         return {"event": name, "ts": f"2027-01-01T{hour:02}:00:00+00:00", "metadata": metadata}
 
@@ -184,7 +184,7 @@ async def test_without_a_budget_nothing_is_stored(records: Repository) -> None:
     assert (ledger.spent, ledger.save) == (NOTHING, None)
 
 
-def test_a_new_budget_must_be_larger_than_what_is_spent(records: Repository) -> None:
+def test_a_new_budget_must_exceed_the_amount_spent(records: Repository) -> None:
     debate = begin(records)
     records.spending.put(debate, "a", Amount(8_500))
     found = records.find(debate)

@@ -1,4 +1,4 @@
-"""Shared events: stored once, read whole, and kept when the debate that holds them is deleted."""
+"""Events shared by forks are stored once and outlive the parent debate."""
 
 from collections.abc import Iterator, Sequence
 
@@ -11,7 +11,13 @@ from contend.debates.family import Origin, SharedPart
 from contend.debates.prune import delete_debates
 from contend.debates.repository import Repository
 from contend.debates.run import open_repository
-from contend.debates.stored_events import EventSource, StoredEvent, encode, insert_events, share
+from contend.debates.stored_events import (
+    EventSource,
+    StoredEvent,
+    encode,
+    insert_events,
+    share_event,
+)
 from contend.graph.errors import BadInput
 
 PARENT, FIRST, SECOND = ("0" * 36, "1" * 36, "2" * 36)
@@ -39,7 +45,7 @@ def _start(records: Repository, debate_id: str, events: Sequence[StoredEvent] = 
 def _fork(records: Repository, debate_id: str) -> None:
     (whole,) = records.journal.read(PARENT, 0)
     event: Event = {**whole.as_event(), "debate_id": debate_id, "seq": 2, "ts": f"at {debate_id}"}
-    _start(records, debate_id, [share(event, EventSource(PARENT, 1))])
+    _start(records, debate_id, [share_event(event, EventSource(PARENT, 1))])
 
 
 def _stored_bytes(records: Repository) -> int:
@@ -61,7 +67,7 @@ def _is_whole(records: Repository, debate_id: str) -> bool:
     return event["content"] == TEXT and event["metadata"]["seat"] == "ann"
 
 
-def test_a_shared_event_is_read_whole_and_stored_once(records: Repository) -> None:
+def test_a_shared_event_is_stored_once_and_read_in_full(records: Repository) -> None:
     before = _stored_bytes(records)
     _fork(records, FIRST)
     assert _is_whole(records, FIRST)
@@ -77,9 +83,9 @@ def test_forks_keep_one_copy_of_the_events_of_a_deleted_debate(records: Reposito
         assert _stored_bytes(records) < 2 * len(TEXT)
 
 
-def test_a_fork_of_a_debate_that_was_just_deleted_is_refused(records: Repository) -> None:
+def test_refuses_a_fork_of_a_just_deleted_debate(records: Repository) -> None:
     (whole,) = records.journal.read(PARENT, 0)
     delete_debates(records, [PARENT])
     with pytest.raises(BadInput, match="just deleted"):
-        _start(records, FIRST, [share(whole.as_event(), EventSource(PARENT, 1))])
+        _start(records, FIRST, [share_event(whole.as_event(), EventSource(PARENT, 1))])
     assert records.ids() == []

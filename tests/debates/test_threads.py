@@ -1,4 +1,4 @@
-"""Threads that a LangGraph server runs, kept as debates."""
+"""Recording LangGraph server threads as debates."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -53,7 +53,7 @@ async def records() -> AsyncIterator[Repository]:
     opened.close()
 
 
-async def test_a_thread_becomes_a_debate(records: Repository, saver: Any) -> None:
+async def test_a_thread_is_recorded_as_a_debate(records: Repository, saver: Any) -> None:
     played = await play(full_cast(), saver=saver)
     found = records.find(THREAD)
     assert (found.status, found.protocol, found.ran_on) == ("done", "adversarial", SERVER)
@@ -63,7 +63,9 @@ async def test_a_thread_becomes_a_debate(records: Repository, saver: Any) -> Non
     assert found.as_record().final_answer == played.state["final_answer"]
 
 
-async def test_a_thread_that_pauses_is_a_paused_debate(records: Repository, saver: Any) -> None:
+async def test_a_paused_thread_is_recorded_as_a_paused_debate(
+    records: Repository, saver: Any
+) -> None:
     await play(full_cast(), saver=saver, pause="each_round")
     assert records.find(THREAD).status == "paused"
     records.acquire(THREAD).release()
@@ -116,7 +118,7 @@ def with_parent(saved: Any, thread: str) -> Any:
     return {"configurable": {"thread_id": thread, "checkpoint_ns": "", "checkpoint_id": parent}}
 
 
-async def test_changed_settings_reach_the_record(records: Repository, saver: Any) -> None:
+async def test_changed_settings_are_stored_in_the_record(records: Repository, saver: Any) -> None:
     await play(full_cast(), saver=saver, pause="each_round")
     changed = AdversarialSettings(max_rounds=4, pause="before_synthesis")
     await play(full_cast(), Command(resume=""), saver=saver, settings=changed)
@@ -128,8 +130,8 @@ async def test_changed_settings_reach_the_record(records: Repository, saver: Any
     assert found.ran_on == SERVER
 
 
-async def test_a_state_names_no_server_and_no_recording(records: Repository, saver: Any) -> None:
-    """Because a client may write any state, and a server is sent our token."""
+async def test_a_thread_state_cannot_set_internal_settings(records: Repository, saver: Any) -> None:
+    """A client may write any state, and our token is sent to the server."""
     internal = {"server": "http://elsewhere:1", "from_cassette": True, "ran_on": "elsewhere"}
     await play(full_cast(), saver=saver, pause="each_round")
     own = records.find(THREAD).settings
@@ -154,7 +156,7 @@ def adopted_state() -> dict[str, Any]:
     return {"question": "Why?", "protocol": "adversarial", "seats": seats, "retrieval": retrieval}
 
 
-async def test_a_thread_of_an_earlier_release_runs_with_the_settings_of_its_record(
+async def test_a_thread_of_an_earlier_release_uses_its_recorded_settings(
     records: Repository, saver: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = scripted_settings(pause="each_round", min_rounds=2, max_rounds=2)
@@ -183,7 +185,7 @@ async def begin_as_before(
     assert not played.state["settings"]
 
 
-def test_a_state_without_a_protocol_has_an_ending() -> None:
+def test_computes_the_ending_of_a_state_without_a_protocol() -> None:
     failure = ModelFailed("Ann", "openai:m", BUDGET, "too dear")
     state: DebateState = {"settings": scripted_settings(budget=5_000).model_dump(mode="json")}
     ending = ending_of(state, "adversarial", failure, is_done=False)
@@ -192,7 +194,7 @@ def test_a_state_without_a_protocol_has_an_ending() -> None:
 
 
 @pytest.mark.parametrize("fails", [True, False])
-async def test_an_error_of_the_record_does_not_hide_that_of_the_run(
+async def test_a_save_error_does_not_hide_the_error_of_the_run(
     fails: bool,
     records: Repository,
     saver: Any,
@@ -224,7 +226,9 @@ async def test_a_lost_lease_changes_no_settings(records: Repository, saver: Any)
     assert "max_rounds" in records.find(THREAD).settings
 
 
-async def test_a_thread_that_fails_is_a_failed_debate(records: Repository, saver: Any) -> None:
+async def test_a_failed_thread_is_recorded_as_a_failed_debate(
+    records: Repository, saver: Any
+) -> None:
     def broken(_: object) -> str:
         raise RuntimeError("the key sk-0123456789abcdef is wrong")
 
@@ -235,15 +239,13 @@ async def test_a_thread_that_fails_is_a_failed_debate(records: Repository, saver
     assert "sk-0123456789abcdef" not in (found.error or "")
 
 
-async def test_a_question_that_is_refused_is_no_debate(records: Repository, saver: Any) -> None:
+async def test_a_refused_question_is_not_recorded(records: Repository, saver: Any) -> None:
     with pytest.raises(BadInput, match="question is empty"):
         await play(full_cast(), " ", saver=saver)
     assert records.ids() == []
 
 
-async def test_a_debate_that_another_process_runs_is_refused(
-    records: Repository, saver: Any
-) -> None:
+async def test_refuses_a_debate_that_another_process_runs(records: Repository, saver: Any) -> None:
     await play(full_cast(), saver=saver, pause="each_round")
     lease, cast = records.acquire(THREAD), full_cast()
     with pytest.raises(BadInput, match="is being run by another process"):
@@ -272,7 +274,7 @@ class AnyGraph:
 
 @pytest.fixture
 def kept(records: Repository) -> Iterator[dict[str, Any]]:
-    """The config of runs of a debate whose record a client keeps in this database."""
+    """Return the run config of a debate whose client keeps the record in this database."""
     settings = scripted_settings()
     asked: DebateState = {"question": "Why?", "seats": settings.build_seats()}
     about = settings.model_dump(mode="json")
@@ -283,7 +285,7 @@ def kept(records: Repository) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-async def test_a_thread_whose_record_a_client_keeps_has_one_run_at_a_time(
+async def test_a_client_recorded_thread_has_one_run_at_a_time(
     workers: int, records: Repository, kept: dict[str, Any]
 ) -> None:
     first = ThreadRunner(lambda: records, SERVER)
@@ -307,7 +309,7 @@ async def test_a_run_of_a_crashed_worker_is_taken_over(
 
 @pytest.fixture
 def client(records: Repository) -> Iterator[Lease]:
-    """The lease of a client whose debate this server runs, in a database that both use."""
+    """Return the lease of a client that shares the database and whose debate this server runs."""
     settings = scripted_settings()
     asked: DebateState = {"question": "Why?", "seats": settings.build_seats()}
     about = {**settings.model_dump(mode="json"), SERVER_SETTING: "http://127.0.0.1:2024"}
@@ -318,7 +320,7 @@ def client(records: Repository) -> Iterator[Lease]:
 
 
 @pytest.mark.parametrize("has_successor", [True, False])
-async def test_a_client_that_goes_leaves_the_record_to_its_successor_or_else_to_the_run(
+async def test_the_next_client_or_the_run_takes_over_the_record(
     has_successor: bool, records: Repository, saver: Any, client: Lease
 ) -> None:
     cast, successors = full_cast(), list[Lease]()
@@ -353,7 +355,7 @@ async def test_another_worker_takes_over_a_run_whose_client_was_replaced(
     successor.release()
 
 
-async def test_an_adopted_thread_keeps_the_ending_that_a_server_with_our_runner_records(
+async def test_adopting_again_keeps_the_ending_recorded_by_the_runner(
     records: Repository, saver: Any
 ) -> None:
     set_runner(None)
@@ -382,7 +384,7 @@ async def test_an_adopted_thread_keeps_the_ending_that_a_server_with_our_runner_
     assert records.find(THREAD).status == "paused"
 
 
-async def test_two_runs_of_a_new_thread_end_without_hiding_each_other(
+async def test_two_runs_of_a_new_thread_end_without_an_error(
     records: Repository, saver: Any
 ) -> None:
     runner, config = ThreadRunner(lambda: records, SERVER), config_of(THREAD)
@@ -391,7 +393,9 @@ async def test_two_runs_of_a_new_thread_end_without_hiding_each_other(
         pass
 
 
-async def test_a_development_server_resumes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_development_server_does_not_resume_debates(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     from contend.service import mounted  # as a server loads it, which makes it the runner
 
     async def resume(_: Runs) -> None:

@@ -1,4 +1,4 @@
-"""One server for all tests that drive it with the same models, because booting takes seconds."""
+"""Share one server between tests, because it starts slowly."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Models that debate in `langgraph dev`, and how the tests run a debate there."""
+"""Scripted models and helpers for debates in `langgraph dev`."""
 
 import json
 import re
@@ -32,7 +32,7 @@ slow_may_speak = threading.Event()  # cleared by the test that lets this model w
 
 
 def speak(request: Request) -> Reply | str:
-    """Every call says something else, so that two branches of a debate can be told apart."""
+    """Return a different text for each call, to distinguish the branches of a debate."""
     if request.model == "slow":
         return Reply("At last.", until=slow_may_speak.is_set)
     if request.model == "broken":
@@ -50,7 +50,7 @@ def speak(request: Request) -> Reply | str:
 
 
 async def begin(client: LangGraphClient, **settings: Any) -> str:
-    """Start a debate that pauses after its first round; gives the thread's id."""
+    """Start a debate that pauses after its first round; return the thread's id."""
     thread = (await client.threads.create())["thread_id"]
     question = {"question": "Should we split the monolith?"}
     await client.runs.wait(thread, "adversarial", input=question, context=SETTINGS | settings)

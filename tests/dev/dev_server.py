@@ -1,4 +1,4 @@
-"""`langgraph dev` as a process of its own, on loopback, outside the repository's folder."""
+"""Run `langgraph dev` as a separate process outside the repository folder."""
 
 import os
 import socket
@@ -20,7 +20,7 @@ _SECONDS_TO_STOP = 20
 
 
 class DevServer:
-    """The server on the repository's langgraph.json; its files and debates lie under `home`."""
+    """Run the repository's langgraph.json with all data under `home`."""
 
     def __init__(
         self,
@@ -65,14 +65,14 @@ class DevServer:
         return self
 
     def kill(self) -> None:
-        """End it as a power cut would."""
+        """Kill the server."""
         if self._process:
             self._process.kill()
             self._process.wait()
             self._process = None
 
     def stop(self) -> None:
-        """End it as Ctrl-C would, and see to it that it is gone."""
+        """Stop the server as Ctrl-C would, or kill it after a timeout."""
         if self._process:
             self._process.terminate()
             try:
@@ -93,7 +93,7 @@ class DevServer:
         return [*place, "--port", str(self.port), *quiet]
 
     def _environment(self) -> dict[str, str]:
-        """Only what it needs: no key or tracing setting of the person who runs the tests."""
+        """Return a minimal environment without the user's keys or tracing settings."""
         inherited = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
         return inherited | {
             "CONTEND_HOME": str(self.home / "contend"),

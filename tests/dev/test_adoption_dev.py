@@ -1,4 +1,4 @@
-"""Threads of a server that has our database but not our app, as debates of `contend`."""
+"""Adopting threads of a server that uses our database without our app."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def server(models: ModelServer, tmp_path: Path) -> Iterator[DevServer]:
-    """A server of a configuration of its own, which loads the graphs and nothing else."""
+    """Run a server whose configuration loads only the graphs."""
     own = json.loads((REPOSITORY / "langgraph.json").read_text("utf-8"))
     kept = {key: own[key] for key in ("python_version", "dependencies", "graphs", "checkpointer")}
     running = DevServer(tmp_path, models)

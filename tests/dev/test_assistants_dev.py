@@ -1,4 +1,4 @@
-"""What `langgraph dev` offers besides the graphs: presets as assistants, and the MCP tools."""
+"""Presets as assistants, and the MCP tools, in `langgraph dev`."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ HEADERS = {"Authorization": f"Bearer {TOKEN}"}
 PRESET = "description: Mine.\nmodel: openai:m\nmin_rounds: 1\nmax_rounds: 1\ntemplates: false\n"
 
 
-async def test_presets_are_assistants_and_debates_are_mcp_tools(tmp_path: Path) -> None:
+async def test_presets_are_assistants_and_protocols_are_mcp_tools(tmp_path: Path) -> None:
     presets = tmp_path / "contend" / "presets"
     presets.mkdir(parents=True)
     (presets / "mine.yaml").write_text(PRESET)

@@ -1,4 +1,4 @@
-"""Who may use `langgraph dev`: everybody on this machine, or who has the token."""
+"""Authentication of a running `langgraph dev`."""
 
 from pathlib import Path
 
@@ -30,7 +30,7 @@ def search(server: DevServer, headers: dict[str, str]) -> int:
         ("0.0.0.0", TOKEN, {"none": 401, "studio": 401, "bad": 401, "good": 200}),
     ],
 )
-def test_who_may_use_the_server(
+def test_requires_the_token_if_set_or_on_a_network(
     tmp_path: Path, host: str, token: str, expected: dict[str, int]
 ) -> None:
     headers = {"none": {}, "studio": STUDIO, "bad": BAD, "good": GOOD}

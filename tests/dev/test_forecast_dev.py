@@ -1,4 +1,4 @@
-"""A forecast in `langgraph dev`: the graph by the SDK, and the API mounted beside it."""
+"""Forecasts in `langgraph dev`, by the SDK and by the mounted API."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -35,7 +35,7 @@ def server(models: ModelServer, tmp_path_factory: pytest.TempPathFactory) -> Ite
     assert TOKEN not in said
 
 
-async def test_a_forecast_by_the_sdk(server: DevServer) -> None:
+async def test_the_sdk_runs_a_forecast(server: DevServer) -> None:
     given: dict[str, Any] = {"question": QUESTION, "request": request()}
     context: dict[str, Any] = {f"{role}_model": "openai:m" for role in ROLES}
     async with server.client() as client:
@@ -45,7 +45,7 @@ async def test_a_forecast_by_the_sdk(server: DevServer) -> None:
         assert rows[0]["probability"] == pytest.approx(0.66)
 
 
-async def test_a_bare_question_proposes_outcomes_and_waits_for_a_yes(
+async def test_a_question_without_outcomes_proposes_them_and_waits(
     server: DevServer, models: ModelServer
 ) -> None:
     context: dict[str, Any] = {"model": "openai:m", "max_rounds": 1, "templates": False}
@@ -69,7 +69,7 @@ async def test_a_bare_question_proposes_outcomes_and_waits_for_a_yes(
     assert [row["outcome_id"] for row in rows] == ["yes", "no"]
 
 
-async def test_the_api_is_mounted_beside_it(server: DevServer) -> None:
+async def test_the_api_is_mounted_on_the_server(server: DevServer) -> None:
     async with httpx.AsyncClient(base_url=server.url, timeout=60) as http:
         assert (await http.post(PREFIX, json=asked())).status_code == 401
         http.headers["Authorization"] = f"Bearer {TOKEN}"

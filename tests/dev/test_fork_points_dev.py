@@ -1,4 +1,4 @@
-"""Forks from every checkpoint of every protocol on `langgraph dev`, as Studio makes them."""
+"""Forking from every checkpoint of every protocol in `langgraph dev`."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -53,7 +53,7 @@ class Debate(NamedTuple):
     turns: list[Any]
     calls: Counter[str]
     paid: dict[str, Counter[str]]
-    """The calls that were made before a checkpoint; none before those that are missing here."""
+    """Calls made before each checkpoint; missing checkpoints have none."""
 
 
 async def run(client: LangGraphClient, protocol: str, thread: str, **given: Any) -> list[Any]:
@@ -63,7 +63,7 @@ async def run(client: LangGraphClient, protocol: str, thread: str, **given: Any)
 
 
 async def play(client: LangGraphClient, protocol: str, debaters: Debaters) -> Debate:
-    """Run a debate step by step, to know which calls each checkpoint has paid."""
+    """Run a debate step by step and record the calls made before each checkpoint."""
     thread, before = (await client.threads.create())["thread_id"], debaters.times_made()
     given: Any = {"question": "Should we split it?", **INPUTS.get(protocol, {})}
     context: Any = USUAL | CONTEXTS[protocol]
@@ -81,7 +81,7 @@ async def play(client: LangGraphClient, protocol: str, debaters: Debaters) -> De
 async def fork(
     client: LangGraphClient, protocol: str, debaters: Debaters, debate: Debate, step: Any
 ) -> list[str]:
-    """Fork within the debate's thread; return what differs from the debate, or was paid again."""
+    """Fork within the debate's thread; return differences and repeated calls."""
     before = debaters.times_made()
     place = step["checkpoint"]
     # Before the first node ran, a thread does not have its settings yet.
@@ -106,7 +106,7 @@ def said(turns: list[Any]) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("protocol", CONTEXTS)
-async def test_a_fork_from_any_checkpoint_keeps_and_pays_nothing_before_it(
+async def test_a_fork_from_any_checkpoint_repeats_no_earlier_call(
     protocol: str, server: DevServer, debaters: Debaters
 ) -> None:
     async with server.client() as client:

@@ -1,4 +1,4 @@
-"""A fork on `langgraph dev`: made through langgraph-sdk, seen in its history and in the family."""
+"""Forks in `langgraph dev` and their history and family."""
 
 import asyncio
 import json
@@ -47,7 +47,7 @@ async def history(client: LangGraphClient, debate: str) -> list[Any]:
     return list(reversed(steps))
 
 
-async def test_a_fork_is_seen_in_its_history_and_in_the_family(
+async def test_a_fork_is_shown_in_its_history_and_the_family(
     server: DevServer, models: ModelServer
 ) -> None:
     asked = {"question": "Should we split it?", "model": "openai:m", "settings": QUICK}
@@ -95,7 +95,7 @@ async def run(client: LangGraphClient, thread: str, **given: Any) -> dict[str, A
 
 
 async def checkpoint_before(client: LangGraphClient, thread: str, node: str) -> Any:
-    """The first step of the thread that this node follows."""
+    """Return the first step that this node follows."""
     return next(step for step in await history(client, thread) if step["next"] == [node])
 
 
@@ -163,7 +163,7 @@ async def test_a_copied_thread_is_in_the_family_of_its_original(
     assert [turn["id"] for turn in shown["turns"]] == [turn["id"] for turn in done["turns"]]
 
 
-async def test_a_second_question_after_the_end_is_asked_in_a_fork(
+async def test_a_second_question_after_the_end_needs_a_fork(
     server: DevServer, models: ModelServer
 ) -> None:
     async with server.client() as client:

@@ -1,4 +1,4 @@
-"""`langgraph dev` on our langgraph.json, driven by langgraph-sdk as Studio drives it."""
+"""Driving `langgraph dev` with langgraph-sdk, as Studio does."""
 
 import os
 import re
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 
 async def _assistant_of(client: LangGraphClient, graph: str) -> Any:
-    """Return the graph's own assistant; presets are assistants, too."""
+    """Return the graph's own assistant, not one of a preset."""
     own = {"created_by": "system"}
     (found,) = await client.assistants.search(graph_id=graph, metadata=own)
     return found
@@ -40,7 +40,7 @@ async def test_settings_appear_as_a_form(server: DevServer) -> None:
     assert form["additionalProperties"] is False
 
 
-async def test_the_first_page_is_ours(server: DevServer) -> None:
+async def test_the_root_path_serves_the_web_page(server: DevServer) -> None:
     async with httpx.AsyncClient(base_url=server.url) as http:
         answered = await http.get("/")
         assert answered.status_code == 200
@@ -50,7 +50,7 @@ async def test_the_first_page_is_ours(server: DevServer) -> None:
         assert (await http.get("/info")).json()["version"]  # and the server's own API beside it
 
 
-async def test_no_graph_is_served_as_an_agent_of_its_own(server: DevServer) -> None:
+async def test_graphs_are_not_served_over_a2a(server: DevServer) -> None:
     async with httpx.AsyncClient(base_url=server.url) as http:
         assert (await http.post("/a2a/adversarial", json={})).status_code == 404
 
@@ -67,7 +67,7 @@ async def test_no_graph_is_served_as_an_agent_of_its_own(server: DevServer) -> N
         ("http://localhost.evil.example", False),
     ],
 )
-async def test_only_studio_and_this_machine_may_call_from_a_page(
+async def test_cors_allows_only_studio_and_local_pages(
     server: DevServer, origin: str, allowed: bool
 ) -> None:
     asked = {"Origin": origin, "Access-Control-Request-Method": "POST"}
@@ -76,7 +76,7 @@ async def test_only_studio_and_this_machine_may_call_from_a_page(
     assert ("access-control-allow-origin" in answered.headers) is allowed
 
 
-async def test_a_debate_streams_pauses_and_hears_the_user(
+async def test_a_debate_streams_pauses_and_uses_comments(
     server: DevServer, models: ModelServer
 ) -> None:
     async with server.client() as client:
@@ -147,7 +147,7 @@ async def test_history_is_readable_and_an_earlier_step_can_be_forked(server: Dev
         ("Why?", {"proposer_model": "openai:broken"}, "ModelFailed", "This account is closed."),
     ],
 )
-async def test_a_refusal_says_why(
+async def test_an_error_states_its_reason(
     server: DevServer, question: str, settings: dict[str, Any], error: str, says: str
 ) -> None:
     async with server.client() as client:
@@ -164,7 +164,7 @@ async def test_a_refusal_says_why(
     assert says in answer["__error__"]["message"]
 
 
-async def test_a_paused_debate_outlives_a_killed_server(
+async def test_a_paused_debate_survives_a_killed_server(
     models: ModelServer, tmp_path: Path, database: str
 ) -> None:
     server = DevServer(tmp_path, models, os.environ.get("DATABASE_URL", "")).start()
@@ -192,7 +192,7 @@ async def test_a_paused_debate_outlives_a_killed_server(
     assert len(models.calls) - calls == 4  # the second round, the answer and its rating
 
 
-async def test_documents_kept_here_serve_a_debate_and_others_are_refused(
+async def test_uses_stored_documents_and_refuses_others(
     server: DevServer, models: ModelServer, tmp_path: Path
 ) -> None:
     (tmp_path / "plan.txt").write_text("The monolith stays until the second team is hired.")
@@ -214,7 +214,9 @@ async def test_documents_kept_here_serve_a_debate_and_others_are_refused(
             assert len(models.calls) == calls
 
 
-async def test_a_document_is_given_as_text(server: DevServer, models: ModelServer) -> None:
+async def test_accepts_a_document_as_text_but_not_as_a_path(
+    server: DevServer, models: ModelServer
+) -> None:
     plan = {"name": "hiring plan", "text": "The monolith stays until the third team is hired."}
     given: dict[str, Any] = {"question": "Should we split it?", "documents": [plan]}
     async with server.client() as client:
@@ -232,7 +234,7 @@ async def test_a_document_is_given_as_text(server: DevServer, models: ModelServe
         assert len(models.calls) == calls
 
 
-async def test_paths_of_seats_are_refused_and_their_tools_work(
+async def test_refuses_file_paths_of_seats_and_allows_their_tools(
     server: DevServer, models: ModelServer
 ) -> None:
     def seats(**own: Any) -> dict[str, Any]:
@@ -255,7 +257,7 @@ async def test_paths_of_seats_are_refused_and_their_tools_work(
     assert (use["arguments"], use["result"]) == ({"expression": "6 * 7"}, "42")
 
 
-async def test_a_forum_runs_until_one_is_left(server: DevServer, models: ModelServer) -> None:
+async def test_a_forum_runs_until_one_seat_is_left(server: DevServer, models: ModelServer) -> None:
     laid = {"Ann": "openai:proposer", "Ben": "ollama:synthesizer"}
     chosen: dict[str, Any] = {
         "seats": [{"name": name, "model": model} for name, model in laid.items()],

@@ -1,4 +1,4 @@
-"""What clients of `langgraph dev` do with a debate besides asking: answer, edit, steer, repeat."""
+"""Answering, editing and steering debates through `langgraph dev`."""
 
 import asyncio
 import json
@@ -29,7 +29,7 @@ def records_of(server: DevServer) -> Repository:
 
 
 async def go_on(client: LangGraphClient, thread: str, answer: Any = "") -> dict[str, Any]:
-    """Answer the pause as a client does that names no settings."""
+    """Answer the pause without passing settings."""
     command: Any = {"resume": answer}
     state = await client.runs.wait(thread, GRAPH, command=command)
     assert isinstance(state, dict)
@@ -43,7 +43,7 @@ async def state_of(client: LangGraphClient, thread: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("wrong", [7, {"finish": "perhaps"}, {"finnish": True}, ["yes"]])
-async def test_a_wrong_answer_leaves_the_pause_to_be_answered(
+async def test_an_invalid_answer_keeps_the_debate_paused(
     server: DevServer, models: ModelServer, wrong: Any
 ) -> None:
     async with server.client() as client:
@@ -56,7 +56,7 @@ async def test_a_wrong_answer_leaves_the_pause_to_be_answered(
         assert "Mind the cost." in models.calls[-2].request.text
 
 
-async def test_a_thread_goes_on_with_its_own_settings(server: DevServer) -> None:
+async def test_a_thread_continues_with_its_own_settings(server: DevServer) -> None:
     async with server.client() as client:
         thread = await begin(client)
         state = await state_of(client, thread)
@@ -69,7 +69,7 @@ async def test_a_thread_goes_on_with_its_own_settings(server: DevServer) -> None
         assert done["trace"]["total_rounds"] == 2
 
 
-async def test_a_changed_setting_counts_in_a_fork_and_is_shown(server: DevServer) -> None:
+async def test_a_changed_setting_applies_in_a_fork_and_is_shown(server: DevServer) -> None:
     async with server.client() as client:
         thread = await begin(client)
         history = await client.threads.get_history(thread)
@@ -94,7 +94,7 @@ async def test_a_changed_setting_counts_in_a_fork_and_is_shown(server: DevServer
     assert state["settings"] == {**fork["values"]["settings"], "skeptic_model": "openai:proposer"}
 
 
-async def test_words_arrive_as_messages_of_the_nodes_in_the_drawing(server: DevServer) -> None:
+async def test_text_streams_as_messages_of_the_graph_nodes(server: DevServer) -> None:
     async with server.client() as client:
         parts = [
             part.data
@@ -111,9 +111,7 @@ async def test_words_arrive_as_messages_of_the_nodes_in_the_drawing(server: DevS
     assert "nonce" not in texts["critique"]
 
 
-async def test_an_unknown_setting_is_refused_by_name(
-    server: DevServer, models: ModelServer
-) -> None:
+async def test_the_error_names_an_unknown_setting(server: DevServer, models: ModelServer) -> None:
     calls = len(models.calls)
     async with server.client() as client:
         with pytest.raises(UnprocessableEntityError, match=r"max_round\. Did you mean max_rounds"):
@@ -121,7 +119,7 @@ async def test_an_unknown_setting_is_refused_by_name(
     assert len(models.calls) == calls
 
 
-async def test_an_edited_turn_replaces_its_own_and_reaches_the_next_speaker(
+async def test_an_edited_turn_replaces_the_original_for_later_speakers(
     server: DevServer, models: ModelServer
 ) -> None:
     async with server.client() as client:
@@ -163,7 +161,7 @@ async def test_an_edited_critique_ends_the_rounds(server: DevServer) -> None:
         ({"degraded": [{"what": 7}]}, r"degraded\.0\.what"),
     ],
 )
-async def test_a_wrong_shape_is_refused_at_the_edit(
+async def test_an_invalid_edit_is_refused(
     server: DevServer, edit: dict[str, Any], says: str
 ) -> None:
     async with server.client() as client:
@@ -179,7 +177,7 @@ async def test_a_wrong_shape_is_refused_at_the_edit(
         assert await resume(client, thread, "")
 
 
-async def test_a_second_question_is_refused_before_it_replaces_the_first(
+async def test_a_second_question_in_a_thread_is_refused(
     server: DevServer, models: ModelServer
 ) -> None:
     async with server.client() as client:
@@ -193,7 +191,9 @@ async def test_a_second_question_is_refused_before_it_replaces_the_first(
         assert await go_on(client, thread)
 
 
-async def test_a_debate_has_one_runner(server: DevServer, models: ModelServer) -> None:
+async def test_refuses_to_run_a_debate_that_another_process_holds(
+    server: DevServer, models: ModelServer
+) -> None:
     async with server.client() as client:
         thread = await begin(client)
         calls = len(models.calls)
@@ -224,7 +224,7 @@ async def test_an_edit_is_refused_while_another_process_runs_the_debate(server: 
         assert (await state_of(client, thread))["finish"] is True
 
 
-async def test_runs_of_one_thread_follow_or_interrupt_each_other(
+async def test_runs_of_one_thread_are_queued_or_interrupted(
     server: DevServer, models: ModelServer
 ) -> None:
     slow, calls = SETTINGS | {"proposer_model": "openai:slow"}, len(models.calls)
@@ -259,7 +259,7 @@ async def _refused(request: Awaitable[Any]) -> None:
 
 
 @pytest.mark.parametrize("missing", ["proposer", "judge"])
-async def test_incomplete_seats_are_refused_before_any_call(
+async def test_missing_seats_are_refused_before_any_call(
     server: DevServer, models: ModelServer, missing: str
 ) -> None:
     def seat(role: str) -> dict[str, str]:
@@ -290,7 +290,7 @@ async def test_the_calls_of_a_thread_are_recorded(server: DevServer, models: Mod
     assert len(models.calls) == calls
 
 
-async def test_a_thread_is_a_debate_of_the_other_front_ends(server: DevServer) -> None:
+async def test_a_thread_is_stored_as_a_debate(server: DevServer) -> None:
     records = records_of(server)
     async with server.client() as client:
         thread = await begin(client)

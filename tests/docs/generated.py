@@ -1,4 +1,4 @@
-"""What the code writes into the docs. After a change run `python -m tests.docs.generated`."""
+"""Generate parts of the docs from the code: `python -m tests.docs.generated`."""
 
 import re
 from collections.abc import Iterable
@@ -27,7 +27,7 @@ def calls(protocol: str) -> str:
 
 
 def generated(page: str) -> list[str]:
-    """Return the parts of a page that the code writes."""
+    """Return the generated parts of a page."""
     shared = DebateSettings.model_json_schema()["properties"]
     if page == SHARED:
         return [settings_table(shared)]
@@ -47,7 +47,7 @@ def _drawing(protocol: str) -> str:
 
 
 def _forms() -> str:
-    """Describe what each graph is given and gives back, as its schemas do."""
+    """Describe the inputs, settings and results of each graph from its schemas."""
     forms = {name: _fields_of(_graph(name)) for name in SETTINGS}
     shared = set.intersection(*({*form} for form in forms.values()))
     first = next(iter(forms.values()))

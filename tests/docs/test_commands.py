@@ -1,4 +1,4 @@
-"""Every command of the README and of docs/ is run as it stands there."""
+"""Run every command in the README and in docs/."""
 
 import contextlib
 import json
@@ -104,7 +104,7 @@ def _forecast(contend: Command) -> str:
 
 
 def _run(contend: Command, line: str) -> Ended:
-    """In this process, which has the packages loaded already, unless the line needs a shell."""
+    """Run the line in this process, or in a shell if it needs one."""
     if line.startswith("contend ") and not _SHELL & set(line):
         with contextlib.chdir(contend.home.parent):
             return contend.here(*shlex.split(line)[1:])
@@ -121,14 +121,14 @@ def _run(contend: Command, line: str) -> Ended:
     return Ended(ran.returncode, ran.stdout, ran.stderr)
 
 
-def test_every_command_is_ours() -> None:
+def test_every_command_starts_with_a_known_program() -> None:
     assert len(COMMANDS) > 40
     assert all(line.startswith(("make ", "contend ", ". ")) for line in COMMANDS)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("line", COMMANDS)
-def test_command(line: str, contend: Command) -> None:
+def test_documented_command_runs(line: str, contend: Command) -> None:
     if line in ONLY_SHOWN:
         line = line.replace("make", "make -n")
     if line.startswith(ONLY_EXPLAINED):
@@ -155,7 +155,7 @@ def test_command(line: str, contend: Command) -> None:
     assert "Traceback" not in ended.err
 
 
-def test_the_request_is_the_one_of_the_schema() -> None:
+def test_documented_request_matches_the_schema_example() -> None:
     assert json_schemas()["debate_request"]["examples"] == [json.loads(EXAMPLE)]
 
 
@@ -165,19 +165,19 @@ def _anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_every_local_link_leads_somewhere(page: Path) -> None:
+def test_every_local_link_has_a_target(page: Path) -> None:
     targets = re.findall(r"\]\((?!http)([^)#]*)#?([^)]*)\)", TEXTS[page])
     linked = [((page.parent / path).resolve() if path else page, part) for path, part in targets]
     assert [path for path, _ in linked if not path.exists()] == []
     assert [part for path, part in linked if part and part not in _anchors(path)] == []
 
 
-def test_every_page_is_listed() -> None:
+def test_every_page_is_listed_in_the_docs_readme() -> None:
     listed = re.findall(r"\]\(([^)]+)\)", TEXTS[ROOT / "docs" / "README.md"])
     assert [page.name for page in PAGES[1:] if page.name not in {"README.md", *listed}] == []
 
 
-def test_the_moving_picture_is_small_and_loads_nothing() -> None:
+def test_the_animated_picture_is_small_and_loads_nothing() -> None:
     picture = (ROOT / "docs" / "pictures" / "debate.svg").read_text("utf-8")
     assert len(picture) < 300_000
     assert "<script" not in picture

@@ -1,4 +1,4 @@
-"""Graphs, numbers of calls and tables of settings in the docs are those of the code."""
+"""Generated parts of the docs match the code."""
 
 import re
 from typing import get_args
@@ -11,14 +11,14 @@ from tests.docs.generated import PAGES, ROOT, calls, generated
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_page_shows_what_the_code_has(page: str) -> None:
+def test_generated_parts_of_the_page_are_current(page: str) -> None:
     text = PAGES[page].read_text("utf-8")
     missing = [part for part in generated(page) if f"\n{part}" not in text]
     assert missing == [], "run: python -m tests.docs.generated"
 
 
 @pytest.mark.parametrize("protocol", SETTINGS)
-def test_readme_states_the_calls_of_each_protocol(protocol: str) -> None:
+def test_readme_states_the_number_of_calls_per_protocol(protocol: str) -> None:
     lines = (ROOT / "README.md").read_text("utf-8").splitlines()
     (row,) = [line for line in lines if line.startswith(f"| [`{protocol}`]")]
     assert row.endswith(f"| {calls(protocol)} |")

@@ -1,4 +1,4 @@
-"""Two runs are compared on what they share, and differences between their items are named."""
+"""Comparing two runs on the items they share."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ def _items(version: int, *hashes: str) -> ChosenItems:
     return ChosenItems(hashes=named, versions={"set": version})
 
 
-def test_runs_of_the_same_items_need_no_word(tmp_path: Path) -> None:
+def test_runs_of_the_same_items_are_compared_without_notes(tmp_path: Path) -> None:
     found = compare_stores(
         _store(tmp_path / "a", _items(1, "x", "y"), 0, 1),
         _store(tmp_path / "b", _items(1, "x", "y"), 0, 1),
@@ -33,7 +33,7 @@ def test_runs_of_the_same_items_need_no_word(tmp_path: Path) -> None:
     assert (found.changes[0].pair.n, found.notes) == (2, [])
 
 
-def test_changed_items_and_those_of_one_run_are_left_out_and_named(tmp_path: Path) -> None:
+def test_changed_and_unshared_items_are_skipped_and_reported(tmp_path: Path) -> None:
     found = compare_stores(
         _store(tmp_path / "a", _items(1, "x", "y", "z"), 0, 1, 2),
         _store(tmp_path / "b", _items(2, "x", "new", "z", "more"), 0, 1, 3),
@@ -47,14 +47,14 @@ def test_changed_items_and_those_of_one_run_are_left_out_and_named(tmp_path: Pat
     assert "1 items of the first and 1 of the second" in only_one
 
 
-def test_runs_of_other_items_cannot_be_compared(tmp_path: Path) -> None:
+def test_runs_without_shared_items_cannot_be_compared(tmp_path: Path) -> None:
     before = _store(tmp_path / "a", _items(1, "x"), 0)
     after = _store(tmp_path / "b", _items(1, "new"), 0)
     with pytest.raises(BadInput, match=r"no arm and item in common.*items differ in the two runs"):
         compare_stores(before, after)
 
 
-def test_a_run_of_an_older_release_is_compared_with_a_caution(tmp_path: Path) -> None:
+def test_comparing_a_run_of_an_older_release_adds_a_warning(tmp_path: Path) -> None:
     before = _store(tmp_path / "a", NO_ITEMS, 0)
     (tmp_path / "a" / "items.json").unlink()
     before.read()

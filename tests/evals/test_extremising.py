@@ -1,4 +1,4 @@
-"""The fitting of the extremising factor on a table of resolved questions."""
+"""Fitting the extremising factor to resolved questions."""
 
 import math
 from pathlib import Path
@@ -12,7 +12,7 @@ ROWS = [f"q{n},0.6,{int(n < 8)}" for n in range(10)] + ["q0,0.01,0"]
 TABLE = ["id,crowd_probability,outcome", *ROWS]
 
 
-def test_timid_forecasts_want_a_factor_above_one() -> None:
+def test_underconfident_forecasts_give_a_factor_above_one() -> None:
     found = fit(read_resolved(TABLE))
     assert found.questions == 10
     assert found.factor == pytest.approx(math.log(4) / math.log(1.5), abs=0.01)
@@ -38,7 +38,7 @@ def test_the_command_prints_the_fit(tmp_path: Path, capsys: pytest.CaptureFixtur
         ([], "no questions"),
     ],
 )
-def test_a_table_that_cannot_be_used_is_told(
+def test_reports_an_invalid_table(
     rows: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "resolved.csv"
@@ -47,6 +47,6 @@ def test_a_table_that_cannot_be_used_is_told(
     assert said in capsys.readouterr().err
 
 
-def test_a_table_that_is_not_there_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_reports_a_missing_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["no-such.csv"]) == 2
     assert "no-such.csv" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""What a reply answers, by the kind of the item."""
+"""Reading and grading replies by the kind of item."""
 
 from typing import Any
 
@@ -57,12 +57,14 @@ def test_a_reply_is_read_and_graded(
         ("Very likely.", None, False),
     ],
 )
-def test_a_forecast_is_a_probability(reply: str, probability: float | None, right: bool) -> None:
+def test_reads_a_probability_from_a_forecast(
+    reply: str, probability: float | None, right: bool
+) -> None:
     found = grade(reply, _item("forecast", "yes"))
     assert (found.probability, found.right) == (probability, right)
 
 
-def test_an_open_answer_is_neither_right_nor_wrong() -> None:
+def test_an_open_answer_is_not_graded() -> None:
     item = _item("open", "", rubric=["Says why"])
     assert grade("Because.", item).right is None
     assert grade(" ", item).is_unreadable

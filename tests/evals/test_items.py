@@ -1,4 +1,4 @@
-"""Data sets: ours are whole and sound, and a line that is not an item is named."""
+"""The bundled data sets, and errors in item files."""
 
 import json
 from collections import Counter
@@ -27,7 +27,7 @@ def _file(folder: Path, *lines: str) -> Path:
     return path
 
 
-def test_our_own_sets_are_as_large_as_promised() -> None:
+def test_bundled_sets_have_the_documented_size() -> None:
     checkable, open_ones = read_own("questions"), read_own("open")
     assert checkable.problems == open_ones.problems == []
     assert len(checkable.items) >= 80
@@ -42,13 +42,13 @@ def test_our_own_sets_are_as_large_as_promised() -> None:
     ("name", "version", "digest"),
     [("questions", 1, "b041bbfec2b4"), ("open", 1, "6d24a7487ccd")],
 )
-def test_a_changed_set_has_another_version(name: str, version: int, digest: str) -> None:
+def test_changing_a_set_requires_a_new_version(name: str, version: int, digest: str) -> None:
     loaded = read_own(name)
     found = describe_items([DataItem(name, item, loaded.version) for item in loaded.items])
     assert (found.versions, found.digest) == ({name: version}, digest)
 
 
-def test_every_set_of_ours_has_a_version() -> None:
+def test_every_bundled_set_has_a_version() -> None:
     for path in DATASETS.glob("*.jsonl"):
         assert read_own_lines(path.stem)
         assert '"version"' not in read_own_lines(path.stem)[0]
@@ -74,13 +74,13 @@ def test_the_first_line_of_a_file_may_be_its_version(
     )
 
 
-def test_a_version_in_another_line_is_no_version(tmp_path: Path) -> None:
+def test_a_version_after_the_first_line_is_an_error(tmp_path: Path) -> None:
     loaded = read_item_file(_file(tmp_path, json.dumps(GOOD), '{"version": 3}'))
     assert loaded.version is None
     assert len(loaded.problems) == 1
 
 
-def test_an_item_has_another_hash_if_its_meaning_changes() -> None:
+def test_the_hash_of_an_item_changes_with_its_meaning() -> None:
     item = Item.model_validate(GOOD)
     assert item.digest == Item.model_validate({**GOOD, "topic": "general"}).digest
     changes: list[dict[str, object]] = [{"answer": "5"}, {"question": "2 + 3?"}, {"tolerance": 0.1}]
@@ -88,7 +88,7 @@ def test_an_item_has_another_hash_if_its_meaning_changes() -> None:
     assert len({item.digest, *digests}) == 4
 
 
-def test_no_letter_and_neither_yes_nor_no_is_a_good_guess() -> None:
+def test_no_constant_guess_scores_well() -> None:
     items = read_own("questions").items
     for kind in ("choice", "yes_no"):
         answers = Counter(item.answer for item in items if item.kind == kind)
@@ -96,7 +96,7 @@ def test_no_letter_and_neither_yes_nor_no_is_a_good_guess() -> None:
 
 
 @pytest.mark.parametrize("item", read_own("questions").items, ids=lambda item: item.id)
-def test_our_answers_are_read_as_right_and_the_tempting_ones_as_wrong(item: Item) -> None:
+def test_grades_correct_answers_right_and_tempting_ones_wrong(item: Item) -> None:
     assert grade(f"Because of this and that.\n\nAnswer: {item.answer}", item).right
     if item.tempting is not None:
         wrong = grade(f"Answer: {item.tempting}", item)
@@ -104,7 +104,7 @@ def test_our_answers_are_read_as_right_and_the_tempting_ones_as_wrong(item: Item
         assert wrong.right is False
 
 
-def test_every_item_says_how_to_answer() -> None:
+def test_questions_state_the_answer_format_except_open_ones() -> None:
     assert "`Answer: X`" in question_text(read_own("questions").items[11])
     assert "Answer:" not in question_text(read_own("open").items[0])
 
@@ -122,7 +122,7 @@ def test_every_item_says_how_to_answer() -> None:
         (json.dumps(GOOD), "items.jsonl line 2: a second item with the id 'a'"),
     ],
 )
-def test_a_malformed_line_is_named_and_the_rest_counts(
+def test_a_malformed_line_is_reported_and_the_others_are_read(
     tmp_path: Path, line: str, problem: str
 ) -> None:
     loaded = read_item_file(
@@ -133,14 +133,14 @@ def test_a_malformed_line_is_named_and_the_rest_counts(
     assert problem in loaded.problems[0]
 
 
-def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+def test_refuses_a_file_that_is_not_utf8(tmp_path: Path) -> None:
     path = tmp_path / "items.jsonl"
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(BadInput, match="not UTF-8"):
         read_item_file(path)
 
 
-def test_a_limit_takes_the_same_items_whatever_is_added() -> None:
+def test_a_limit_selects_the_same_items_after_others_are_added() -> None:
     items = [Item.model_validate({**GOOD, "id": f"i{number}"}) for number in range(50)]
     chosen = choose_items(items, 10, seed=3)
     assert len(chosen) == 10

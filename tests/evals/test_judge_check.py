@@ -1,4 +1,4 @@
-"""Measuring a judge: both orders, and what a biased one looks like in the figures."""
+"""Measuring the accuracy and bias of a judge."""
 
 import json
 from collections.abc import Callable
@@ -44,7 +44,7 @@ async def _judge(folder: Path, cast: Cast, pairs: list[JudgePair] = PAIRS) -> Ju
         return sum_up_judge(await check.judge(pairs, 2))
 
 
-async def test_a_good_judge(tmp_path: Path) -> None:
+async def test_measures_an_accurate_judge(tmp_path: Path) -> None:
     found = await _judge(tmp_path, Cast(judge=_prefers(_knows)))
     assert (found.accuracy.count, found.accuracy.n) == (8, 8)
     assert (found.both_orders.count, found.consistent.count, found.both_orders.n) == (4, 4, 4)
@@ -55,13 +55,13 @@ async def test_a_good_judge(tmp_path: Path) -> None:
     assert silent.sent == []
 
 
-async def test_a_judge_that_always_takes_the_first(tmp_path: Path) -> None:
+async def test_measures_a_judge_that_always_chooses_the_first(tmp_path: Path) -> None:
     found = await _judge(tmp_path, Cast(judge=_prefers(lambda *_: "first")))
     assert (found.accuracy.count, found.both_orders.count, found.consistent.count) == (4, 0, 0)
     assert found.first_chosen.value == 1.0
 
 
-async def test_undecided_unreadable_and_failed_are_counted_apart(tmp_path: Path) -> None:
+async def test_counts_undecided_unreadable_and_failed_separately(tmp_path: Path) -> None:
     def moody(sent: Sent) -> str:
         if "What is 0" in sent.user:
             return '{"better": "undecided"}'
@@ -77,7 +77,7 @@ async def test_undecided_unreadable_and_failed_are_counted_apart(tmp_path: Path)
     assert (found.both_orders.count, found.both_orders.n) == (1, 2)
 
 
-async def test_a_judge_that_prefers_its_own_answers(tmp_path: Path) -> None:
+async def test_measures_a_judge_that_prefers_its_own_answers(tmp_path: Path) -> None:
     def vain(sent: Sent) -> str:
         if "<request" not in sent.text:
             return "My own words."
@@ -92,7 +92,7 @@ async def test_a_judge_that_prefers_its_own_answers(tmp_path: Path) -> None:
     assert len(cast.sent) == 5 * (1 + 1 + 2)
 
 
-def test_pairs_of_llmbar_and_our_own(tmp_path: Path) -> None:
+def test_reads_llmbar_pairs_and_the_bundled_flaws(tmp_path: Path) -> None:
     row = {"input": "Name one.", "output_1": "One, two.", "output_2": "One.", "label": 2}
     (tmp_path / "manual.json").write_text(json.dumps([row]))
     (pair,) = read_llmbar(tmp_path)

@@ -1,4 +1,4 @@
-"""LangSmith: exactly the intended calls on push and upload, and none without the switch."""
+"""Pushing items and uploading results to LangSmith."""
 
 import json
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ KEY = "canary-langsmith-0123456789"
 
 
 class Stub(ThreadingHTTPServer):
-    """Keeps data sets and examples as LangSmith does, and notes every call."""
+    """Simulate LangSmith's data sets and examples, and record every call."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, str]] = []
@@ -148,7 +148,7 @@ def test_a_second_push_changes_nothing(stub: Stub) -> None:
     assert len(stub.examples) == 2
 
 
-def test_an_item_that_changed_is_updated(stub: Stub) -> None:
+def test_a_changed_item_is_updated(stub: Stub) -> None:
     client = open_client()
     push_items(client, _items(CHOICE))
     stub.calls.clear()
@@ -159,7 +159,7 @@ def test_an_item_that_changed_is_updated(stub: Stub) -> None:
     assert {each["outputs"]["answer"] for each in stub.examples.values()} == {"A"}
 
 
-def test_an_experiment_carries_our_grades(stub: Stub) -> None:
+def test_an_uploaded_experiment_includes_the_grades(stub: Stub) -> None:
     client, items = open_client(), _items(CHOICE, OTHER)
     push_items(client, items)
     stub.calls.clear()
@@ -187,20 +187,20 @@ def test_an_experiment_carries_our_grades(stub: Stub) -> None:
     assert KEY not in "".join(stub.bodies)
 
 
-def test_without_a_key_nothing_is_tried(stub: Stub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_key_no_call_is_made(stub: Stub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LANGSMITH_API_KEY")
     with pytest.raises(BadInput, match="LANGSMITH_API_KEY is not set"):
         open_client()
     assert stub.calls == []
 
 
-def test_a_refusal_is_reported_in_words(stub: Stub) -> None:
+def test_a_langsmith_error_is_reported(stub: Stub) -> None:
     stub.refuses = True
     with pytest.raises(BadInput, match="did not take it"):
         push_items(open_client(), _items(CHOICE))
 
 
-async def test_a_run_without_the_switch_sends_nothing(stub: Stub, tmp_path: Path) -> None:
+async def test_a_run_without_tracing_sends_nothing(stub: Stub, tmp_path: Path) -> None:
     cast, store = refining_cast(ann=_says("B")), RunStore(tmp_path)
     options = EvalOptions(arms=("single", "refine"), data=("test",))
     with store.locked(), cast.on_stage():
@@ -210,9 +210,7 @@ async def test_a_run_without_the_switch_sends_nothing(stub: Stub, tmp_path: Path
     assert stub.calls == []
 
 
-async def test_traces_name_the_debate_the_protocol_the_round_and_the_seat(
-    stub: Stub, tmp_path: Path
-) -> None:
+async def test_traces_name_the_debate_protocol_round_and_seat(stub: Stub, tmp_path: Path) -> None:
     cast, store = refining_cast(ann=_says("B")), RunStore(tmp_path)
     options = EvalOptions(arms=("refine",), data=("test",))
     with store.locked(), cast.on_stage(), tracing_context(enabled=True, client=open_client()):

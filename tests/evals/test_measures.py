@@ -1,4 +1,4 @@
-"""The statistics, against cases computed by hand and against statsmodels."""
+"""The statistics, checked by hand and against statsmodels."""
 
 import math
 import sys
@@ -29,7 +29,7 @@ def _pairs(both: int, first: int, second: int, neither: int) -> list[tuple[bool,
     return [pair for pair, count in table.items() for _ in range(count)]
 
 
-def test_a_share_by_hand() -> None:
+def test_share_matches_a_hand_calculation() -> None:
     found = share([True] * 8 + [False] * 2)
     # Wilson: (p + z²/2n ± z·sqrt(p(1-p)/n + z²/4n²)) / (1 + z²/n), with z = 1.959964
     assert (found.count, found.n, found.value) == (8, 10, 0.8)
@@ -39,7 +39,7 @@ def test_a_share_by_hand() -> None:
 
 
 @given(st.integers(1, 300).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
-def test_a_share_is_what_statsmodels_says(counted: tuple[int, int]) -> None:
+def test_share_matches_statsmodels(counted: tuple[int, int]) -> None:
     from statsmodels.stats.proportion import proportion_confint
 
     count, n = counted
@@ -49,7 +49,7 @@ def test_a_share_is_what_statsmodels_says(counted: tuple[int, int]) -> None:
     assert found.high == pytest.approx(high, abs=1e-9)
 
 
-def test_mcnemar_by_hand() -> None:
+def test_mcnemar_matches_a_hand_calculation() -> None:
     found = compare_paired(_pairs(10, 6, 1, 3))
     assert found is not None
     # Seven discordant pairs; P(X >= 6 or X <= 1) for X ~ B(7, 1/2) = 2 * (1 + 7) / 128
@@ -60,7 +60,7 @@ def test_mcnemar_by_hand() -> None:
 
 
 @given(*(st.integers(0, 40) for _ in range(4)))
-def test_mcnemar_is_what_statsmodels_says(both: int, first: int, second: int, rest: int) -> None:
+def test_mcnemar_matches_statsmodels(both: int, first: int, second: int, rest: int) -> None:
     from statsmodels.stats.contingency_tables import mcnemar
 
     found = compare_paired(_pairs(both, first, second, rest))
@@ -89,14 +89,16 @@ def test_equal_results_still_have_an_interval() -> None:
         ((20, 1, 14, 5), "worse (-32.5 points"),
     ],
 )
-def test_few_items_and_chance_make_no_claim(table: tuple[int, ...], said: str) -> None:
+def test_claims_a_difference_only_with_enough_items_and_significance(
+    table: tuple[int, ...], said: str
+) -> None:
     found = compare_paired(_pairs(*table))
     assert found is not None
     assert describe_pair(found).startswith(said)
     assert f"n = {sum(table)}" in describe_pair(found)
 
 
-def test_flips_and_the_gap_by_hand() -> None:
+def test_flips_match_a_hand_calculation() -> None:
     rows = [
         ([True, True, False], True, True),
         ([True, True, False], True, False),  # right to wrong
@@ -113,7 +115,7 @@ def test_flips_and_the_gap_by_hand() -> None:
     assert count_flips([]) is None
 
 
-def test_probabilities_by_hand() -> None:
+def test_calibration_matches_a_hand_calculation() -> None:
     found = calibrate([(0.8, True), (0.8, False), (0.3, False), (1.0, True)])
     # (0.2² + 0.8² + 0.3² + 0²) / 4
     assert found.brier == pytest.approx((0.04 + 0.64 + 0.09) / 4)
@@ -123,14 +125,14 @@ def test_probabilities_by_hand() -> None:
     assert calibrate([]).brier is None
 
 
-def test_means_leave_out_what_is_unknown() -> None:
+def test_means_ignore_unknown_values() -> None:
     found = mean_of([1.0, None, 3.0])
     assert (found.n, found.value) == (2, 2.0)
     assert mean_of([None]).value is None
     assert mean_of([2.0, 2.0]).low is None
 
 
-def test_several_p_values_are_adjusted_as_statsmodels_does() -> None:
+def test_adjusted_p_values_match_statsmodels() -> None:
     from statsmodels.stats.multitest import multipletests
 
     p_values = [0.01, 0.04, 0.03, 0.5]
@@ -139,7 +141,7 @@ def test_several_p_values_are_adjusted_as_statsmodels_does() -> None:
     assert adjusted([]) == []
 
 
-def test_without_scipy_the_user_learns_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_how_to_install_a_missing_scipy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "scipy.stats", None)
     with pytest.raises(BadInput, match=r"pip install 'contend\[evals\]'"):
         share([True])

@@ -1,4 +1,4 @@
-"""Public data sets in the form in which they are published, in small."""
+"""Reading small samples of public data sets in their published format."""
 
 import json
 from pathlib import Path
@@ -45,7 +45,7 @@ def _write(path: Path, content: Any) -> Path:
         ("bbh", {"examples": [{"input": "Close: ( [", "target": "] )"}]}, "text", "] )"),
     ],
 )
-def test_each_form_is_read(tmp_path: Path, name: str, content: Any, kind: str, answer: str) -> None:
+def test_reads_each_format(tmp_path: Path, name: str, content: Any, kind: str, answer: str) -> None:
     path = _write(tmp_path / "data.json", content)
     read, loaded = read_data(f"{name}={path}")
     assert loaded.problems == []
@@ -53,13 +53,13 @@ def test_each_form_is_read(tmp_path: Path, name: str, content: Any, kind: str, a
     assert (read, item.kind, item.answer) == (name, kind, answer)
 
 
-def test_options_are_taken_out_of_the_question(tmp_path: Path) -> None:
+def test_options_are_separated_from_the_question(tmp_path: Path) -> None:
     path = _write(tmp_path / "data.json", [{"question": MMLU, "answer": "B"}])
     (item,) = read_data(f"mmlu={path}")[1].items
     assert (item.question, item.options) == ("Who?", ("I", "You"))
 
 
-def test_a_folder_of_tasks_is_read_whole(tmp_path: Path) -> None:
+def test_reads_all_tasks_of_a_folder(tmp_path: Path) -> None:
     for task in ("one", "two"):
         _write(tmp_path / f"{task}.json", {"examples": [{"input": "Is it?", "target": "No"}]})
     items = read_data(f"bbh={tmp_path}")[1].items
@@ -69,7 +69,7 @@ def test_a_folder_of_tasks_is_read_whole(tmp_path: Path) -> None:
     ]
 
 
-def test_forecasts_name_the_row_that_cannot_be_read(tmp_path: Path) -> None:
+def test_reports_an_unreadable_forecast_row(tmp_path: Path) -> None:
     loaded = read_data(f"forecastbench={_write(tmp_path / 'f.csv', FORECAST)}")[1]
     (item,) = loaded.items
     assert (item.kind, item.answer, item.topic) == ("forecast", "yes", "manifold")
@@ -85,6 +85,6 @@ def test_forecasts_name_the_row_that_cannot_be_read(tmp_path: Path) -> None:
         ("gsm8k=missing.jsonl", "File not found: missing.jsonl"),
     ],
 )
-def test_what_is_not_there_is_refused(given: str, said: str) -> None:
+def test_reports_an_unknown_set_or_missing_file(given: str, said: str) -> None:
     with pytest.raises(BadInput, match=said):
         read_data(given)

@@ -1,4 +1,4 @@
-"""Votes, gates and pools on recorded answers: the arithmetic on a table one can check by eye."""
+"""Votes, gates and pools on a small table of recorded answers."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ FORECASTS = (
 )
 
 
-def test_a_panel(tmp_path: Path) -> None:
+def test_measures_a_panel(tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     path.write_text(TABLE)
     found = measure_panel(("a", "b", "c"), read_panel(path, ("a", "b", "c")))
@@ -45,7 +45,7 @@ def test_a_panel(tmp_path: Path) -> None:
     assert found.gate.count == 4
 
 
-def test_a_panel_that_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_reports_a_missing_panel_column(tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     path.write_text(TABLE)
     with pytest.raises(BadInput, match=r"no column 'd'. Its models: a, b, c"):

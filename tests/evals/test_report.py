@@ -1,4 +1,4 @@
-"""The report of a run: every number with its n, and no claim on few items."""
+"""The report of a run."""
 
 import re
 from typing import Any
@@ -36,7 +36,7 @@ def _cells(markdown: str, arm: str, table: str) -> list[str]:
     return [cell.strip() for cell in row.strip("|").split("|")]
 
 
-def test_few_items_make_no_claim() -> None:
+def test_makes_no_claim_on_few_items() -> None:
     results = [_result("single", n, right=n < 5) for n in range(20)]
     results += [_result("refine", n, right=n < 15, debated=True) for n in range(20)]
     text = build_report(OPTIONS, _by_key(*results)).as_markdown()
@@ -45,7 +45,7 @@ def test_few_items_make_no_claim() -> None:
     assert "- refine against single: better" not in text
 
 
-def test_enough_items_make_one() -> None:
+def test_makes_a_claim_on_enough_items() -> None:
     results = [_result("single", n, right=n < 10) for n in range(40)]
     results += [_result("refine", n, right=n < 30) for n in range(40)]
     text = build_report(OPTIONS, _by_key(*results)).as_markdown()
@@ -59,7 +59,7 @@ def test_enough_items_make_one() -> None:
     assert _cells(text, "single", "Accuracy and cost")[4:] == ["1.0", "150", "2.0", "$0.4000"]
 
 
-def test_failed_and_unreadable_runs_are_counted_apart() -> None:
+def test_counts_failed_and_unreadable_runs_separately() -> None:
     results = [
         _result("single", 1),
         _result("single", 2, right=False, answer=None),
@@ -72,12 +72,12 @@ def test_failed_and_unreadable_runs_are_counted_apart() -> None:
     assert "| q/3 | single | Debater (m): no credit |" in text
 
 
-def test_an_unknown_price_is_not_zero() -> None:
+def test_an_unknown_price_is_shown_as_unknown() -> None:
     text = build_report(OPTIONS, _by_key(_result("single", 1, cost_usd=None))).as_markdown()
     assert _cells(text, "single", "Accuracy and cost")[-1] == "unknown"
 
 
-def test_what_the_exchange_changed() -> None:
+def test_reports_what_the_exchange_changed() -> None:
     drafts = [
         ArmDraft(seat="a", answer="A", right=True),
         ArmDraft(seat="b", answer="B", right=False),
@@ -93,7 +93,7 @@ def test_what_the_exchange_changed() -> None:
     assert report.as_html().count("<svg") == 2
 
 
-def test_probabilities_the_gate_and_topics_have_their_tables() -> None:
+def test_reports_probabilities_the_gate_and_topics() -> None:
     results = [
         _result("forecast", 1, kind="forecast", probability=0.8, truth="yes"),
         _result("forecast", 2, kind="forecast", probability=0.4, truth="no"),
@@ -111,7 +111,7 @@ def test_probabilities_the_gate_and_topics_have_their_tables() -> None:
     assert "Reliability diagram" in report.as_html()
 
 
-def test_the_page_needs_nothing_else_and_escapes_what_models_said() -> None:
+def test_html_report_is_self_contained_and_escapes_model_text() -> None:
     bad = _result("single", 1, right=None, status="failed", error="<script>alert(1)</script>")
     page = build_report(OPTIONS, _by_key(bad, _result("single", 2))).as_html()
     assert "<script" not in page

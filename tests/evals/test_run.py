@@ -1,4 +1,4 @@
-"""Arms on scripted models: what each asks, what it answers, what is paid, and continuing."""
+"""Running, resuming and scoring evaluation arms on scripted models."""
 
 import asyncio
 import json
@@ -29,7 +29,7 @@ def _plans(**changes: Any) -> dict[str, Plan]:
 
 
 def _says(*answers: str) -> Callable[[Sent], str]:
-    """Give the answers in turn; the last one again and again."""
+    """Return a script that gives the answers in turn and repeats the last one."""
     left = list(answers)
     return lambda _: f"I think.\n\nAnswer: {left.pop(0) if len(left) > 1 else left[0]}"
 
@@ -46,7 +46,7 @@ async def _run(
     return {(item.removeprefix("test/"), arm): each for (item, arm), each in store.results.items()}
 
 
-async def test_one_call_is_one_call(tmp_path: Path) -> None:
+async def test_the_single_arm_makes_one_call(tmp_path: Path) -> None:
     cast = refining_cast(ann=_says("B"))
     found = (await _run(tmp_path, cast, CHOICE, arms=("single",)))["c1", "single"]
     assert (found.status, found.answer, found.right, found.calls) == ("done", "B", True, 1)
@@ -57,7 +57,7 @@ async def test_one_call_is_one_call(tmp_path: Path) -> None:
     )
 
 
-async def test_samples_vote(tmp_path: Path) -> None:
+async def test_self_consistency_takes_a_majority_vote(tmp_path: Path) -> None:
     cast = refining_cast(ann=_says("A", "B", "B"))
     found = await _run(tmp_path, cast, CHOICE, arms=("self_consistency",), samples=3)
     each = found["c1", "self_consistency"]
@@ -66,28 +66,28 @@ async def test_samples_vote(tmp_path: Path) -> None:
     assert all(sent.options and sent.options.temperature == 0.7 for sent in cast.sent)
 
 
-async def test_a_panel_of_different_models_votes(tmp_path: Path) -> None:
+async def test_panel_vote_asks_different_models(tmp_path: Path) -> None:
     cast = refining_cast(ann=_says("A"), ben=_says("B"), cyd=_says("B"))
     each = (await _run(tmp_path, cast, CHOICE, arms=("panel_vote",)))["c1", "panel_vote"]
     assert (each.answer, each.calls) == ("B", 3)
     assert [sent.model for sent in cast.sent] == ["ann", "ben", "cyd"]
 
 
-async def test_a_tie_is_no_answer(tmp_path: Path) -> None:
+async def test_a_tied_vote_gives_no_answer(tmp_path: Path) -> None:
     cast = refining_cast(ann=_says("A", "B"))
     found = await _run(tmp_path, cast, CHOICE, arms=("self_consistency",), samples=2)
     each = found["c1", "self_consistency"]
     assert (each.answer, each.right, each.is_unreadable) == (None, False, True)
 
 
-async def test_a_model_corrects_itself(tmp_path: Path) -> None:
+async def test_self_refine_corrects_the_first_answer(tmp_path: Path) -> None:
     cast = refining_cast(ann=["Answer: A", "Count again.", "Answer: B"])
     each = (await _run(tmp_path, cast, CHOICE, arms=("self_refine",)))["c1", "self_refine"]
     assert (each.answer, each.right, each.vote_right, each.calls) == ("B", True, False, 3)
     assert "Count again." in cast.sent[-1].text
 
 
-async def test_a_debate_and_the_same_debate_behind_the_gate(tmp_path: Path) -> None:
+async def test_the_gated_arm_skips_the_debate_if_drafts_agree(tmp_path: Path) -> None:
     def cast() -> Cast:
         return refining_cast(
             ann=_says("B"), ben=_says("B"), cyd=_says("B"), judge=judging(merge="Answer: A")
@@ -101,7 +101,7 @@ async def test_a_debate_and_the_same_debate_behind_the_gate(tmp_path: Path) -> N
     assert [draft.seat for draft in debated.drafts] == ["ann", "ben", "cyd"]
 
 
-async def test_a_forecast_does_not_suit_a_question_without_outcomes(tmp_path: Path) -> None:
+async def test_forecast_is_not_applicable_without_outcomes(tmp_path: Path) -> None:
     cast, settings = refining_cast(), ForecastSettings()
     plans = _plans() | {"forecast": Plan(settings, settings.build_seats())}
     store, options = RunStore(tmp_path), EvalOptions(arms=("forecast",), data=("test",))
@@ -113,7 +113,7 @@ async def test_a_forecast_does_not_suit_a_question_without_outcomes(tmp_path: Pa
     assert cast.sent == []
 
 
-async def test_a_model_that_fails_half_the_time_has_failed_runs_and_no_wrong_answers(
+async def test_failed_runs_are_retried_and_not_counted_as_wrong(
     tmp_path: Path,
 ) -> None:
     def moody(sent: Sent) -> str:
@@ -136,7 +136,7 @@ async def test_a_model_that_fails_half_the_time_has_failed_runs_and_no_wrong_ans
     assert len(cast.sent) == 1
 
 
-async def test_a_killed_run_continues_and_pays_no_call_twice(tmp_path: Path) -> None:
+async def test_a_killed_run_resumes_and_pays_no_call_twice(tmp_path: Path) -> None:
     class Killed(BaseException):
         pass
 
@@ -174,7 +174,7 @@ async def test_arms_and_items_can_be_added_to_a_run(tmp_path: Path) -> None:
     assert len(cast.sent) == 1 + 5 + 5
 
 
-async def test_a_folder_of_another_run_is_refused(tmp_path: Path) -> None:
+async def test_refuses_a_folder_of_another_run(tmp_path: Path) -> None:
     await _run(tmp_path, refining_cast(ann=_says("B")), CHOICE, arms=("single",))
     with pytest.raises(BadInput, match="other options: samples"):
         await _run(tmp_path, refining_cast(), CHOICE, arms=("single",), samples=9)
@@ -183,7 +183,7 @@ async def test_a_folder_of_another_run_is_refused(tmp_path: Path) -> None:
         await _run(tmp_path, refining_cast(), CHOICE, arms=("single",))
 
 
-async def test_every_arm_gets_the_tokens_of_the_debate(tmp_path: Path) -> None:
+async def test_every_arm_gets_the_token_budget_of_the_debate(tmp_path: Path) -> None:
     arms = ("self_consistency", "panel_vote", "self_refine", "single", "refine")
     cast = refining_cast(
         ann=_says("B"), ben=_says("B"), cyd=_says("B"), judge=judging(merge="Answer: B")
@@ -200,7 +200,7 @@ async def test_every_arm_gets_the_tokens_of_the_debate(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("arm", ["self_consistency", "panel_vote", "self_refine"])
-async def test_a_stopped_run_continues_with_the_same_tokens(tmp_path: Path, arm: str) -> None:
+async def test_a_stopped_run_resumes_with_the_same_token_budget(tmp_path: Path, arm: str) -> None:
     def cast() -> Cast:
         says = {name: _says("B") for name in ("ann", "ben", "cyd")}
         return refining_cast(**says, judge=judging(merge="Answer: B"))
@@ -225,7 +225,7 @@ async def test_a_stopped_run_continues_with_the_same_tokens(tmp_path: Path, arm:
 
 
 @pytest.mark.parametrize("arm", ["self_consistency", "panel_vote", "self_refine"])
-async def test_a_run_killed_before_its_result_was_written_pays_nothing_again(
+async def test_a_run_killed_before_saving_its_result_repeats_no_call(
     tmp_path: Path, arm: str
 ) -> None:
     cast = refining_cast(ann=_says("B"), judge=judging(merge="Answer: B"))
@@ -238,7 +238,7 @@ async def test_a_run_killed_before_its_result_was_written_pays_nothing_again(
     assert again.sent == []
 
 
-async def test_a_round_of_refining_that_would_not_fit_is_left_out() -> None:
+async def test_skips_a_refine_round_that_exceeds_the_budget() -> None:
     cast = refining_cast(ann=_says("B"))
 
     def spent() -> Usage:
@@ -251,7 +251,7 @@ async def test_a_round_of_refining_that_would_not_fit_is_left_out() -> None:
     assert len(cast.sent) == 1
 
 
-async def test_open_answers_are_marked_in_both_orders(tmp_path: Path) -> None:
+async def test_open_answers_are_scored_in_both_orders(tmp_path: Path) -> None:
     marked: list[str] = []
 
     def mark(sent: Sent) -> str:
@@ -269,14 +269,14 @@ async def test_open_answers_are_marked_in_both_orders(tmp_path: Path) -> None:
     assert each.calls == 1  # the judge's calls are not the arm's
 
 
-async def test_a_judge_that_marks_too_little_gives_no_score(tmp_path: Path) -> None:
+async def test_an_incomplete_rubric_gives_no_score(tmp_path: Path) -> None:
     cast = refining_cast(ann="Because of tea.", judge='{"met": [true]}')
     found = await _run(tmp_path, cast, OPEN, arms=("single",), judge="scripted:judge")
     assert found["o1", "single"].rubric is None
     assert found["o1", "single"].rubric_error == "the judge did not mark every point"
 
 
-async def test_a_stop_keeps_what_is_finished(tmp_path: Path) -> None:
+async def test_stopping_keeps_finished_results(tmp_path: Path) -> None:
     second = asyncio.Event()
 
     async def wait(sent: Sent) -> None:
@@ -310,7 +310,7 @@ def test_unknown_arms_are_refused(options: dict[str, Any], said: str) -> None:
         check_arms(EvalOptions(data=("questions",), **options))
 
 
-def test_no_items_are_refused(tmp_path: Path) -> None:
+def test_refuses_a_run_without_items(tmp_path: Path) -> None:
     path = tmp_path / "none.jsonl"
     path.write_text("{\n")
     with pytest.raises(BadInput, match=r"There are no items to run\. none\.jsonl line 1: not JSON"):

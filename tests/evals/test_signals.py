@@ -1,4 +1,4 @@
-"""Our readers on replies as models write them."""
+"""Reading decisions from realistic model replies."""
 
 import pytest
 from langsmith import testing
@@ -8,7 +8,7 @@ from contend.evals.signals import UNREADABLE, SignalCase, read_signals, signal_c
 
 @pytest.mark.langsmith
 @pytest.mark.parametrize("case", signal_cases(), ids=lambda case: case.id)
-def test_a_reply_is_read_as_meant_or_not_at_all(case: SignalCase) -> None:
+def test_a_reply_is_read_correctly_or_as_unreadable(case: SignalCase) -> None:
     testing.log_inputs({"reader": case.reader, "text": case.text})
     testing.log_reference_outputs({"expected": case.expected})
     (read,) = read_signals([case])
@@ -23,7 +23,7 @@ def test_no_reply_is_misread_and_few_are_unreadable() -> None:
     assert sum(each.is_right for each in read) >= 38
 
 
-def test_every_reader_has_replies_it_must_not_read() -> None:
+def test_every_reader_has_unreadable_cases() -> None:
     cases = signal_cases()
     for reader in ("decision", "conviction", "critique", "rating"):
         meant = {case.expected for case in cases if case.reader == reader}

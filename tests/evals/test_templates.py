@@ -1,4 +1,4 @@
-"""The measured quality of the search, on the real embedded model and the labelled questions."""
+"""The quality of the template search on labelled questions."""
 
 import json
 import re
@@ -28,7 +28,7 @@ from tests.cli.support import ROOT
 ROWS = [json.loads(line) for line in read_own_lines(QUESTIONS)]
 
 
-def test_the_labels_name_templates_and_every_template_is_asked_for() -> None:
+def test_labels_name_known_templates_and_cover_all() -> None:
     known = {each.id for each in shipped_templates()}
     labels = [row["templates"] for row in ROWS]
     assert {name for names in labels for name in names} == known
@@ -42,7 +42,7 @@ def copied(lines: Iterable[str], questions: Iterable[str], cutoff: float) -> lis
     return [each for each in questions if get_close_matches(each.lower(), low, 1, cutoff)]
 
 
-def test_no_question_repeats_what_it_is_held_against() -> None:
+def test_no_labelled_question_repeats_the_search_texts() -> None:
     lines = [line for each in shipped_templates() for line in each.use_when]
     asked_for = [row["question"] for row in ROWS if row["templates"]]
     plain = [row["question"] for row in ROWS if not row["templates"]]
@@ -57,7 +57,7 @@ def asked(question: str, wanted: str, *found: tuple[str, float]) -> Asked:
     return Asked(question, (wanted,) if wanted else (), ranking)
 
 
-def test_what_is_counted() -> None:
+def test_measures_recall_and_precision() -> None:
     questions = [
         asked("one", "a", ("a", 0.9), ("b", 0.8)),
         asked("two", "b", ("c", 0.9), ("d", 0.8), ("e", 0.7), ("b", 0.6)),
@@ -70,7 +70,7 @@ def test_what_is_counted() -> None:
 
 
 @pytest.mark.embedded
-async def test_the_search_is_good_enough(embedding_model: str) -> None:
+async def test_search_quality_meets_the_minimum(embedding_model: str) -> None:
     threshold = traits_of(embedding_model).min_similarity
     assert threshold is not None
     found = await search_all(embedding_model)
@@ -87,12 +87,12 @@ async def test_the_search_is_good_enough(embedding_model: str) -> None:
 
 
 def _figures(page: str) -> list[float]:
-    """The threshold and the numbers of the table below it."""
+    """Return the threshold and the numbers of the table below it."""
     found = re.search(r"`embedded:minilm-l6`, threshold (\S+):\n\n((?:\|.*\n?)+)", page)
     assert found is not None
     return [float(figure) for figure in re.findall(r"\b0\.\d\d\b", found[1] + found[2])]
 
 
-def test_an_embedding_model_that_is_not_there_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_reports_a_missing_embedding_model(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 2
     assert "contend models pull minilm-l6" in capsys.readouterr().err

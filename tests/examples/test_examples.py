@@ -1,4 +1,4 @@
-"""Every example runs as it stands, against the real local model server."""
+"""Run every example against the local model server."""
 
 import json
 import os
@@ -25,7 +25,7 @@ EXAMPLES = sorted(path.name for path in (ROOT / "examples").glob("*.py"))
 
 
 def better_first(what: str, request: Request, reply: Reply) -> Reply:
-    """A judge that marks whoever argues for the ban better; it knows no names, only positions."""
+    """Simulate a judge that gives the speaker for the ban higher scores."""
     if what != "stage":
         return reply
     found = re.search(r"(Speaker \w): They should\n", request.user)
@@ -47,7 +47,7 @@ def models() -> Iterator[ModelServer]:
 
 
 def run(name: str, models: ModelServer, home: Path, *arguments: str) -> str:
-    """What an example prints, run in this process, which has the packages loaded already."""
+    """Run an example in this process and return its output."""
     env = {
         "PATH": os.environ["PATH"],
         "CONTEND_HOME": str(home),
@@ -70,7 +70,7 @@ def run(name: str, models: ModelServer, home: Path, *arguments: str) -> str:
     return out.getvalue()
 
 
-def test_there_is_one_for_each_protocol_and_each_format_of_moderated() -> None:
+def test_every_protocol_and_moderated_format_has_an_example() -> None:
     names = [*SETTINGS, *FORMATS]
     assert sorted(f"{name}.py" for name in names if name != "moderated") == EXAMPLES
 
@@ -144,7 +144,9 @@ def test_competitive(models: ModelServer, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["formal.py", "competitive.py"])
-def test_a_judge_that_cannot_be_read(name: str, models: ModelServer, tmp_path: Path) -> None:
+def test_examples_report_an_unreadable_judge(
+    name: str, models: ModelServer, tmp_path: Path
+) -> None:
     usual = models.script
 
     def script(request: Request) -> Reply | str:

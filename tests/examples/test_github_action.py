@@ -1,4 +1,4 @@
-"""The GitHub action: valid, safe from what strangers write, and its steps run as they stand."""
+"""The GitHub action is valid, runs and is safe with untrusted text."""
 
 import os
 import subprocess
@@ -37,26 +37,26 @@ def _jobs() -> Iterator[dict[str, Any]]:
         yield from yaml.safe_load(path.read_text("utf-8"))["jobs"].values()
 
 
-def test_it_is_a_composite_action_with_described_inputs_and_outputs() -> None:
+def test_action_is_composite_and_describes_inputs_and_outputs() -> None:
     assert ACTION["runs"]["using"] == "composite"
     assert all(each["description"] for each in {**ACTION["inputs"], **ACTION["outputs"]}.values())
     assert all("shell" in step for step in STEPS if "run" in step)
 
 
-def test_no_script_contains_text_of_a_stranger() -> None:
+def test_no_script_interpolates_untrusted_text() -> None:
     steps = [*STEPS, *(step for job in _jobs() for step in job["steps"])]
     scripts = [step["run"] for step in steps if "run" in step]
     assert len(scripts) == 3
     assert not any("${{" in script for script in scripts)
 
 
-def test_no_step_runs_code_or_reads_settings_of_the_folder_that_is_checked_out() -> None:
+def test_no_step_runs_code_or_reads_settings_of_the_checkout() -> None:
     for step in (step for step in STEPS if "run" in step):
         assert step["working-directory"] == "${{ runner.temp }}"
         assert step["run"].count("python ") == step["run"].count("python -I ") > 0
 
 
-def test_the_example_gives_inputs_that_exist_and_reads_outputs_that_exist() -> None:
+def test_example_workflow_uses_existing_inputs_and_outputs() -> None:
     (job,) = _jobs()
     debate, use = job["steps"]
     assert set(debate["with"]) <= set(ACTION["inputs"])
@@ -65,7 +65,7 @@ def test_the_example_gives_inputs_that_exist_and_reads_outputs_that_exist() -> N
 
 
 class Runner:
-    """Runs a step as GitHub does."""
+    """Run a step as GitHub does."""
 
     def __init__(self, contend: Command) -> None:
         self.folder = contend.home.parent
@@ -121,9 +121,7 @@ def runner(tmp_path: Path, models: ModelServer) -> Runner:
 
 
 @pytest.mark.slow
-def test_a_pull_request_is_debated_whatever_its_author_writes(
-    runner: Runner, models: ModelServer
-) -> None:
+def test_debates_a_pull_request_with_hostile_text(runner: Runner, models: ModelServer) -> None:
     given = {"MODEL": "openai:m", "SETTINGS": "min_rounds=1\nmax_rounds=2\n"}
     ended = runner("Debate", PR_TITLE=TITLE, PR_BODY=BODY, **given)
     assert ended.returncode == 0, ended.stderr
@@ -141,7 +139,9 @@ def test_a_pull_request_is_debated_whatever_its_author_writes(
 
 
 @pytest.mark.slow
-def test_a_failure_fails_the_step_and_writes_no_answer(runner: Runner, models: ModelServer) -> None:
+def test_a_failed_debate_fails_the_step_without_an_answer(
+    runner: Runner, models: ModelServer
+) -> None:
     nothing = runner("Debate")
     assert nothing.returncode == 2
     assert "give the input 'question'" in nothing.stdout
@@ -153,7 +153,7 @@ def test_a_failure_fails_the_step_and_writes_no_answer(runner: Runner, models: M
 
 
 @pytest.mark.slow
-def test_it_is_installed_from_its_own_folder(runner: Runner, tmp_path: Path) -> None:
+def test_installs_contend_from_the_action_folder(runner: Runner, tmp_path: Path) -> None:
     source = tmp_path / "action"
     copy_project(source)
     # Its dependencies are installed here already.

@@ -1,4 +1,4 @@
-"""`contend` with leases of seconds, and a clock that a file sets, for tests of takeovers."""
+"""Run `contend` with short leases and a clock set by a file, to test takeovers."""
 
 import os
 from datetime import datetime, timedelta

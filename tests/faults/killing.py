@@ -1,4 +1,4 @@
-"""kill -9 in calls that are made at once, and what of a debate a checkpoint holds by then."""
+"""Kill a debate during parallel calls, and read what its checkpoints hold."""
 
 import os
 import signal
@@ -15,11 +15,11 @@ from tests.cli.support import Command
 from tests.support.model_server import Reply, Request
 
 Key = TypeVar("Key", bound=tuple[str | int, ...])
-"""What tells a call from all others, and is the same for a call that is made again."""
+"""Identifies a call; equal for a repeated call."""
 
 
 def is_kept(home: Path, text: str) -> bool:
-    """Whether a checkpoint holds this text already."""
+    """Return whether a checkpoint contains this text."""
     with closing(sqlite3.connect(home / "contend.db")) as database:
         written = database.execute("SELECT type, value FROM writes").fetchall()
     serde = CompactSerializer()
@@ -27,7 +27,7 @@ def is_kept(home: Path, text: str) -> bool:
 
 
 def up_to(layers: Sequence[Sequence[Key]]) -> Callable[[Key], list[Key]]:
-    """All calls of the layers before a victim's, and the others of its own."""
+    """Return a function that gives the calls before a victim and those parallel to it."""
 
     def kept(victim: Key) -> list[Key]:
         at = next(at for at, layer in enumerate(layers) if victim in layer)
@@ -37,12 +37,12 @@ def up_to(layers: Sequence[Sequence[Key]]) -> Callable[[Key], list[Key]]:
 
 
 def mark(key: tuple[str | int, ...]) -> str:
-    """What a reply carries, so that it can be found in a checkpoint."""
+    """Return the text that marks a reply in a checkpoint."""
     return f"({' '.join(map(str, key))})"
 
 
 class Killer(Generic[Key]):
-    """Starts the command again and again, and kills it once in each of the victims."""
+    """Start the command repeatedly and kill it once in each of the victims."""
 
     def __init__(
         self,
@@ -53,14 +53,14 @@ class Killer(Generic[Key]):
         key: Callable[[Request], Key],
         script: Callable[[Request], Reply],
     ) -> None:
-        """`kept` gives the calls that a checkpoint must hold before the axe falls on a victim."""
+        """`kept` returns the calls that must be in a checkpoint before a victim is killed."""
         self.contend, self.ask, self.victims = contend, ask, victims
         self.kept, self.key, self.calm = kept, key, script
         self.killed: list[Key] = []
         self.pid = 0
 
     def run(self) -> dict[str, Any]:
-        """Ask, be killed, resume, be killed, ... until the debate is done; gives its record."""
+        """Start, kill and resume the debate until it is done; return its record."""
         process = self._start(*self.ask)
         while process.wait(timeout=200) == -signal.SIGKILL:
             process.communicate()
@@ -71,7 +71,7 @@ class Killer(Generic[Key]):
         return record
 
     def script(self, request: Request) -> Reply:
-        """A victim is not answered; once all that is finished is kept, the axe falls."""
+        """Leave a victim unanswered and kill it once all finished calls are stored."""
         key = self.key(request)
         reply = self.calm(request)
         if key not in self.victims or key in self.killed:

@@ -1,4 +1,4 @@
-"""Run many debates of all protocols at once in this process, and print how each ended."""
+"""Run many debates of all protocols in parallel and print how each ended."""
 
 import asyncio
 import gc
@@ -34,7 +34,7 @@ def seats(model: str) -> list[dict[str, str]]:
 
 
 def settings_of(protocol: str, model: str) -> dict[str, Any]:
-    """Short debates; each model belongs to one protocol."""
+    """Return settings of a short debate; each model belongs to one protocol."""
     more: dict[str, dict[str, Any]] = {
         "adversarial": {"min_rounds": 1, "max_rounds": 2},
         "forum": {"seats": seats(model), "max_rounds": 2, "judge_mode": "self_convergence"},
@@ -66,14 +66,14 @@ async def run(number: int, places: asyncio.Semaphore) -> dict[str, Any]:
 
 
 def megabytes() -> float:
-    """Return what this process holds in memory, without garbage."""
+    """Return the memory of this process after garbage collection."""
     gc.collect()
     pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 async def main(count: int) -> None:
-    """Run a fifth of the debates, then the others: by then all is loaded that stays in memory."""
+    """Run a fifth of the debates to load everything that stays in memory, then the others."""
     places, ended, held = asyncio.Semaphore(AT_ONCE), [], []
     for numbers in (range(count // 5), range(count // 5, count)):
         ended += await asyncio.gather(*(run(number, places) for number in numbers))

@@ -1,4 +1,4 @@
-"""The command with its packages loaded, so that a fork of this process starts at once."""
+"""Preload the command's packages, so that a fork of this process starts immediately."""
 
 import gc
 import os
@@ -15,7 +15,7 @@ gc.freeze()
 
 
 def run(arguments: list[str], env: dict[str, str], log: Path) -> None:
-    """Run `contend` in this process, which is a fork, and end it."""
+    """Run `contend` in this forked process and exit."""
     os.environ.clear()
     os.environ.update(env)
     # Not sys.stdout alone: what a library writes by itself belongs in the log too.

@@ -1,4 +1,4 @@
-"""Random budgets over debates of every protocol, with calls in parallel and calls that fail."""
+"""Random budgets for debates of every protocol, with parallel and failing calls."""
 
 import random
 import threading
@@ -24,7 +24,7 @@ PRICES = ", ".join(f'"openai:{name}": [{PRICE[0]}, {PRICE[1]}]' for name in NAME
 
 
 class Meter:
-    """Bills every call, also those that fail after they began or report no usage."""
+    """Count the cost of every call, including failed calls and calls without usage."""
 
     def __init__(self, script: Script, chance: random.Random, trouble: float) -> None:
         self._script, self._chance, self._trouble = script, chance, trouble
@@ -105,7 +105,9 @@ def hold(contend: Command, models: ModelServer, protocol: str, seed: int) -> Non
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_random_budget_holds(contend: Command, models: ModelServer, protocol: str) -> None:
+def test_a_random_budget_is_not_exceeded(
+    contend: Command, models: ModelServer, protocol: str
+) -> None:
     for seed in range(IN_SHORT):
         hold(contend, models, protocol, seed)
 
@@ -113,13 +115,15 @@ def test_a_random_budget_holds(contend: Command, models: ModelServer, protocol: 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_many_random_budgets_hold(contend: Command, models: ModelServer, protocol: str) -> None:
+def test_many_random_budgets_are_not_exceeded(
+    contend: Command, models: ModelServer, protocol: str
+) -> None:
     for seed in range(IN_SHORT, IN_SHORT + IN_ALL):
         hold(contend, models, protocol, seed)
 
 
 def wordy(script: Script) -> Script:
-    """Make every speech longer than anybody expects."""
+    """Make every speech longer than estimated."""
 
     def say(request: Request) -> Reply:
         reply = script(request)
@@ -131,7 +135,7 @@ def wordy(script: Script) -> Script:
 
 
 def rising(contend: Command, protocol: str) -> tuple[list[Any], list[int]]:
-    """Run a debate under a small budget, and resume it under larger ones to its end."""
+    """Run a debate with a small budget and resume it with larger ones until it ends."""
     budget, records, codes = BARELY[protocol], [], []
     ended = debate(contend, protocol, "--budget", str(budget))
     while ended.code == PAUSED:
@@ -146,7 +150,7 @@ def rising(contend: Command, protocol: str) -> tuple[list[Any], list[int]]:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_debate_under_rising_budgets_ends_and_pays_no_call_twice(
+def test_a_debate_with_rising_budgets_ends_and_pays_no_call_twice(
     contend: Command, models: ModelServer, protocol: str
 ) -> None:
     models.script = Meter(wordy(script_of(protocol)), random.Random(protocol), 0)  # noqa: S311

@@ -1,4 +1,4 @@
-"""PostgreSQL that goes away amid a debate: nothing lost, nothing finished paid twice."""
+"""PostgreSQL outages during a debate lose nothing and repeat no finished call."""
 
 import re
 import signal
@@ -43,7 +43,7 @@ def models() -> Iterator[ModelServer]:
 
 @pytest.fixture(scope="module")
 def stoppable() -> Iterator[PostgresServer]:
-    """A server of these tests' own, since they stop it."""
+    """Run a separate server, because these tests stop it."""
     with PostgresServer() as running:
         yield running
 
@@ -63,13 +63,13 @@ def contend(tmp_path: Path, models: ModelServer, server: PostgresServer) -> Comm
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give a server up at once, since every way of losing it is tried."""
+    """Do not wait for the server, because many outages are tried."""
     monkeypatch.setattr("contend.graph.checkpoints.outages.PATIENCE", 0)
     monkeypatch.setattr("contend.graph.checkpoints.postgres._SECONDS_FOR_A_CONNECTION", 0.3)
 
 
 def _once(act: Callable[[], None], when: Callable[[Call], bool]) -> Callable[[Call, int], None]:
-    """Do something in the middle of a call, the first time it fits."""
+    """Act once in the middle of the first matching call."""
     done = threading.Event()
 
     def on_chunk(call: Call, sent: int) -> None:
@@ -81,7 +81,7 @@ def _once(act: Callable[[], None], when: Callable[[Call], bool]) -> Callable[[Ca
 
 
 def _calm(models: ModelServer, tmp_path: Path, ask: list[str]) -> tuple[dict[str, Any], int]:
-    """The same debate on SQLite, undisturbed, and the calls it took."""
+    """Run the same debate on SQLite without faults; return its record and call count."""
     record: dict[str, Any] = Command(tmp_path / "calm", models).here(*ask, "--json").json
     return record, len(models.calls)
 
@@ -102,7 +102,7 @@ def _assert_done(ended: Ended, undisturbed: dict[str, Any]) -> None:
 
 
 def _paid_twice(calls: list[Call]) -> list[Any]:
-    """Requests that were answered more than once, whatever secret they carried."""
+    """Return requests that were answered more than once, ignoring their nonces."""
     paid = Counter(
         (call.request.model, re.sub(r'"nonce": "[0-9a-f]+"', "", call.request.text))
         for call in calls
@@ -116,7 +116,7 @@ def _aside(command: Command) -> list[Path]:
 
 
 @pytest.mark.parametrize("stopped_in", range(1, CALLS + 1))
-def test_stopped_in_the_middle_of_any_call(
+def test_stopping_the_server_during_a_call_pauses_the_debate(
     stopped_in: int,
     tmp_path: Path,
     contend: Command,
@@ -147,7 +147,7 @@ def test_stopped_in_the_middle_of_any_call(
         (1, PostgresServer.refuse_writes, PostgresServer.take_writes),
     ],
 )
-def test_away_while_several_speak_at_once(
+def test_an_outage_during_parallel_calls_loses_nothing(
     round_number: int,
     leave: Callable[[PostgresServer], None],
     come_back: Callable[[PostgresServer], None],
@@ -176,7 +176,7 @@ def test_away_while_several_speak_at_once(
 
 
 @pytest.mark.parametrize("restarted_in", [1, 4, CALLS])
-def test_a_restart_goes_unnoticed(
+def test_a_server_restart_does_not_interrupt_the_debate(
     restarted_in: int,
     tmp_path: Path,
     contend: Command,
@@ -198,10 +198,10 @@ def test_a_restart_goes_unnoticed(
     assert contend.here("show", done.json["id"], "--json").json == done.json
 
 
-def test_killed_while_the_server_is_away(
+def test_a_debate_killed_during_an_outage_loses_nothing(
     tmp_path: Path, contend: Command, models: ModelServer, server: PostgresServer
 ) -> None:
-    """What was laid aside outlives the process, too."""
+    """Results stored on disk during an outage survive the process."""
     undisturbed, before = _calm(models, tmp_path, ASK)
     models.on_chunk = _once(server.stop, lambda _: len(models.calls) == before + 3)
     process = contend.start(*ASK, "--quiet")
@@ -220,10 +220,10 @@ def test_killed_while_the_server_is_away(
     assert _paid_twice(models.calls[before:]) == []
 
 
-def test_what_every_command_says_while_the_server_is_away(
+def test_every_command_reports_an_unavailable_server(
     tmp_path: Path, contend: Command, models: ModelServer, server: PostgresServer
 ) -> None:
-    """In processes of their own, with the patience people get."""
+    """Runs the commands as processes with the default timeouts."""
     models.on_chunk = _once(server.stop, lambda _: len(models.calls) == 2)
     paused = contend.ask("--json")
     _assert_paused(paused)
@@ -247,10 +247,10 @@ def test_what_every_command_says_while_the_server_is_away(
     assert len(models.calls) == CALLS
 
 
-def test_connections_that_broke_are_replaced_before_use(
+def test_broken_connections_are_replaced_before_use(
     contend: Command, server: PostgresServer
 ) -> None:
-    """A process that lives on finds the restarted server at its first question."""
+    """A running process reaches the restarted server at its first query."""
     with closing(Repository(read_address(contend.env["DATABASE_URL"]))) as records:
         assert records.newest(1) == []
         server.stop()
@@ -267,7 +267,7 @@ def test_connections_that_broke_are_replaced_before_use(
 def client(
     contend: Command, models: ModelServer, impatient: None, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[TestClient]:
-    """The API on that server, with a panel behind it that speaks in pieces."""
+    """Return an API client on that server with models that stream slowly."""
     calm = forecasters()
     models.script = lambda served: replace(calm(served), chunk_delay=0.005, chunk_size=40)
     for name in ("DATABASE_URL", "OPENAI_BASE_URL", "OPENAI_API_KEY", "CONTEND_HOME"):
@@ -279,7 +279,7 @@ def client(
         yield running
 
 
-def test_what_the_api_answers_while_the_server_is_away(
+def test_the_api_returns_503_during_an_outage(
     client: TestClient, models: ModelServer, server: PostgresServer
 ) -> None:
     debate = client.post(PREFIX, json=asked(rounds=1)).json()["debate_id"]
@@ -297,7 +297,7 @@ def test_what_the_api_answers_while_the_server_is_away(
 
 
 @pytest.mark.parametrize("stopped_in", [3, 14, 31])
-def test_a_service_goes_on_by_itself_when_the_server_is_back(
+def test_a_service_resumes_debates_after_an_outage(
     stopped_in: int,
     client: TestClient,
     contend: Command,

@@ -1,4 +1,4 @@
-"""A disk that fails at every write in turn: no damage, nothing lost, nothing paid twice."""
+"""Disk errors at different writes cause no damage, loss or repeated call."""
 
 import resource
 import sqlite3
@@ -22,7 +22,7 @@ ONE_ROUND = ["--set", "min_rounds=1", "--set", "max_rounds=1", "--set", "retry_w
 ASK = ["ask", QUESTION, "-m", "openai:m", *ONE_ROUND, "--json"]
 
 Fault = Callable[[int], AbstractContextManager[None]]
-"""A disk that takes so much and no more."""
+"""A context manager that limits what the disk accepts."""
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +38,7 @@ def models() -> Iterator[ModelServer]:
 
 @contextmanager
 def file_size(kilobytes: int) -> Iterator[None]:
-    """Real I/O errors: no file may grow beyond this size."""
+    """Cause real I/O errors by limiting the file size."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (kilobytes * 1024, before[1]))
     try:
@@ -49,7 +49,7 @@ def file_size(kilobytes: int) -> Iterator[None]:
 
 @contextmanager
 def pages(count: int) -> Iterator[None]:
-    """A full disk, as SQLite reports it: no more pages than these."""
+    """Simulate a full disk by limiting the SQLite pages."""
 
     class Small(sqlite3.Connection):
         def __init__(self, *given: Any, **named: Any) -> None:
@@ -62,7 +62,7 @@ def pages(count: int) -> Iterator[None]:
 
 @contextmanager
 def commits(count: int) -> Iterator[None]:
-    """A disk that cannot be flushed after so many transactions, and then again."""
+    """Fail every flush after this many transactions."""
     left = iter(range(count))
 
     class Unflushed(sqlite3.Connection):
@@ -110,7 +110,7 @@ def _assert_intact(home: Path) -> None:
     ],
     ids=["file_size", "pages", "commits"],
 )
-def test_whatever_the_disk_refuses(
+def test_a_debate_recovers_from_disk_errors(
     fault: Fault, limits: range, tmp_path: Path, models: ModelServer
 ) -> None:
     calm = Command(tmp_path / "calm", models).here(*ASK).json
@@ -137,6 +137,6 @@ def test_whatever_the_disk_refuses(
 
 
 def _make_tables(contend: Command) -> None:
-    """Make the database before the disk fails, so that the debate itself meets the faults."""
+    """Create the database first, so that the faults occur during the debate."""
     with patch.dict("os.environ", contend.env, clear=True):
         open_repository().close()

@@ -1,4 +1,4 @@
-"""kill -9 at every call of a debate, then resume: nothing lost, nothing finished paid twice."""
+"""Killing a debate at every call loses nothing and repeats no finished call."""
 
 import json
 import os
@@ -39,7 +39,7 @@ def _unreadable_in_round_two(role: str, number: int, reply: Reply) -> Reply:
 
 
 def _turn(request: Request) -> tuple[str, int]:
-    """Which call of the debate this is; the same for a call that is asked again."""
+    """Return a key of the call; equal for a repeated call."""
     role = re.search(r"You are the (\w+)", request.instructions)
     rounds = [int(number) for number in re.findall(r"This is critique (\d)", request.text)]
     return (role[1] if role else "extraction", max(rounds, default=0))
@@ -52,7 +52,7 @@ def models() -> Iterator[ModelServer]:
 
 
 class Killer:
-    """Starts the command again and again, and kills it once in every call."""
+    """Start the command repeatedly and kill it once in every call."""
 
     def __init__(self, contend: Command) -> None:
         self.contend = contend
@@ -60,7 +60,7 @@ class Killer:
         self.process: subprocess.Popen[str] | None = None
 
     def run(self) -> dict[str, object]:
-        """Ask, be killed, resume, be killed, ... until the debate is done; gives its record."""
+        """Start, kill and resume the debate until it is done; return its record."""
         process = self._start(*ASK)
         while process.wait(timeout=200) == -signal.SIGKILL:
             process.communicate()
@@ -92,7 +92,7 @@ class Killer:
 
 
 @pytest.mark.parametrize("at_chunk", [1, 4])
-def test_killed_in_the_middle_of_every_call(
+def test_resumes_after_a_kill_in_every_call(
     at_chunk: int, tmp_path: Path, models: ModelServer
 ) -> None:
     undisturbed = Command(tmp_path / "calm", models).here(*ASK, "--json").json
@@ -118,7 +118,9 @@ def test_killed_in_the_middle_of_every_call(
     assert finished.total() == len(finished) == TURNS
 
 
-def test_killed_at_any_moment(tmp_path: Path, models: ModelServer, database: str) -> None:
+def test_resumes_after_kills_at_random_moments(
+    tmp_path: Path, models: ModelServer, database: str
+) -> None:
     undisturbed = Command(tmp_path / "calm", models).here(*ASK, "--json").json
     killer = Killer(Command(tmp_path / "killed", models))
     killer.contend.env["DATABASE_URL"] = os.environ.get("DATABASE_URL", "")

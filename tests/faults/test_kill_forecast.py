@@ -1,4 +1,4 @@
-"""kill -9 in every part of a forecast: nothing lost, nothing paid twice, the same numbers."""
+"""Killing a forecast in every part changes no result and repeats no finished call."""
 
 import re
 from collections import Counter
@@ -23,7 +23,7 @@ OUTCOMES = ["--outcome", "yes: It opens", "--outcome", "no: It does not"]
 RUN = ["ask", QUESTION, "-p", "forecast", "-m", "openai:m", *OUTCOMES, "--quiet"]
 
 Key = tuple[str, int, str]
-"""What is asked for in which round, and by or about whom."""
+"""The task, the round and the role."""
 
 DEBATERS: list[str] = [role for role in ROLES if role != "judge"]
 # What follows each other; the calls of several roles in one part are made at once. In the last
@@ -51,7 +51,7 @@ VICTIMS: list[Key] = [
 
 
 def _kept(victim: Key) -> list[Key]:
-    """Each role's calls of this part and of those before, up to where one has yet to be killed."""
+    """Return each role's calls up to this part that come before a remaining victim."""
     to_come = VICTIMS[VICTIMS.index(victim) :]
     last = next(at for at, part in enumerate(PARTS) if any(victim in chain for chain in part))
     chains = (chain for part in PARTS[: last + 1] for chain in part)
@@ -77,12 +77,12 @@ def models() -> Iterator[ModelServer]:
 
 
 def _told(record: dict[str, Any]) -> Any:
-    """What must be the same whatever happened on the way."""
+    """Return the parts of the record that must not change."""
     parts = ("probability_distribution", "debate_log", "consensus_score", "disagreement_map")
     return sorted(spoken(record)), [record["forecast"][part] for part in parts], record["degraded"]
 
 
-def test_killed_in_every_part(tmp_path: Path, models: ModelServer) -> None:
+def test_resumes_a_forecast_after_a_kill_in_every_part(tmp_path: Path, models: ModelServer) -> None:
     undisturbed = Command(tmp_path / "calm", models).here(*RUN, "--json").json
     assert Counter(_key(call.request) for call in models.calls) == Counter(CALLS)
     contend = Command(tmp_path / "killed", models)

@@ -1,4 +1,4 @@
-"""kill -9 in every call of a debate by concession: nothing lost, mixed up or paid twice."""
+"""Killing a forum debate in every call loses, mixes up and repeats nothing."""
 
 import json
 import re
@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 RUN = [*ASK, *BY_CONCESSION, "--set", "max_rounds=5", "--quiet"]
 
 Key = tuple[str, str, int]
-"""Who is asked for what in which round: the same for a call that is made again."""
+"""The seat, the task and the round; equal for a repeated call."""
 
 # Every layer of calls that are made at once, in the order of the debate. In round 2 Ann cannot be
 # read, Ben and Cyd concede without a reason and are asked again: he repeats it, in words nobody can
@@ -48,7 +48,7 @@ CALLS = [key for layer in LAYERS for key in layer]
 
 
 def _key(request: Request) -> Key:
-    """Told by what is sent: the rounds of the history, or the speech that a report is about."""
+    """Return the key of a call, from its history or from the speech it reports on."""
     asked = what(request)
     if asked == "report":
         found = re.search(r"\((\w+) (\w+) (\d)\)", request.user)
@@ -59,7 +59,7 @@ def _key(request: Request) -> Key:
 
 
 def _is_new_round(request: Request, last: int) -> bool:
-    """Whether the speaker opens a round, or speaks in one of which others are shown."""
+    """Return whether the speaker opens a new round."""
     return last == 0 or f"Round {last + 1} of at most" in request.user
 
 
@@ -102,7 +102,7 @@ def models() -> Iterator[ModelServer]:
 
 
 def _told(record: dict[str, Any]) -> Any:
-    """What must be the same whatever happened on the way."""
+    """Return the parts of the record that must not change."""
     standing = [record[name] for name in ("eliminations", "winner", "stop_reason", "degraded")]
     return spoken(record), *standing
 
@@ -117,7 +117,9 @@ RUNS = [
 
 
 @pytest.mark.parametrize("victims", RUNS, ids=["first", "second", "third"])
-def test_killed_in_every_call(victims: list[Key], tmp_path: Path, models: ModelServer) -> None:
+def test_resumes_a_forum_after_a_kill_in_every_call(
+    victims: list[Key], tmp_path: Path, models: ModelServer
+) -> None:
     undisturbed = Command(tmp_path / "calm", models).here(*RUN, "--json").json
     assert Counter(_key(call.request) for call in models.calls) == Counter(CALLS)
     assert undisturbed["winner"] == "cyd"
@@ -134,12 +136,12 @@ def test_killed_in_every_call(victims: list[Key], tmp_path: Path, models: ModelS
 
 
 class TestCtrlC:
-    """The first Ctrl-C lets all who speak finish, and begins nothing more."""
+    """The first Ctrl-C finishes running calls and starts no new ones."""
 
     def _interrupted(
         self, contend: Command, models: ModelServer, held: Key, layer: list[Key], *options: str
     ) -> str:
-        """Run until all of a layer are asked, interrupt, then let the held one speak."""
+        """Interrupt when all calls of a layer are running, then release the held call."""
         heard, calm = threading.Event(), models.script
         before = len(models.calls)
 
@@ -178,7 +180,7 @@ class TestCtrlC:
         [LAYERS[0], LAYERS[4], LAYERS[5]],
         ids=["speeches", "convictions", "between two questions"],
     )
-    def test_while_they_speak(
+    def test_during_parallel_calls(
         self, layer: list[Key], tmp_path: Path, models: ModelServer, undisturbed: Any
     ) -> None:
         contend, calm = Command(tmp_path / "stopped", models), len(models.calls)
@@ -189,7 +191,7 @@ class TestCtrlC:
         assert len(models.calls) == 2 * calm
 
     @pytest.mark.parametrize("layer", [LAYERS[0], LAYERS[4]], ids=["speeches", "convictions"])
-    def test_while_one_waits_to_try_again(
+    def test_while_a_call_waits_for_a_retry(
         self, layer: list[Key], tmp_path: Path, models: ModelServer, undisturbed: Any
     ) -> None:
         contend, calm = Command(tmp_path / "stopped", models), len(models.calls)
@@ -211,7 +213,7 @@ READ_APART: list[Key] = [("ben", "report", 2), ("cyd", "report", 2)]
 
 
 def _fails_once() -> Callable[[Request], Reply]:
-    """A script whose first answer to Ann's conviction is an error, and any later one is not."""
+    """Return a script that fails Ann's first conviction check only."""
     failed: list[Key] = []
 
     def script(request: Request) -> Reply:
@@ -233,10 +235,10 @@ def _fails_once() -> Callable[[Request], Reply]:
 
 
 @pytest.mark.parametrize("victim", READ_APART, ids=["first", "second"])
-def test_a_failure_before_the_kill_mixes_nothing_up(
+def test_a_failure_before_the_kill_does_not_mix_up_reports(
     victim: Key, tmp_path: Path, models: ModelServer
 ) -> None:
-    """Asked again, Ann would have to be read as well, and the others' reports change places."""
+    """Asking Ann again would shift the positions of the other reports."""
     models.script = _fails_once()
     undisturbed = Command(tmp_path / "calm", models).here(*RUN, "--json").json
     told = [(entry["seat"], entry["what"]) for entry in undisturbed["degraded"]]

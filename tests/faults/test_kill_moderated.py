@@ -1,4 +1,4 @@
-"""kill -9 in a moderated debate: its folder says how far it came, and resuming completes it."""
+"""The output folder of a killed moderated debate."""
 
 import os
 import re
@@ -35,7 +35,7 @@ def _rows(index: str) -> list[str]:
     return re.findall(r"\| \[(messages/\S+)\]\(", index)
 
 
-def test_the_folder_of_a_killed_debate_is_readable_and_completed_on_resume(
+def test_folder_of_a_killed_debate_is_readable_and_completed_on_resume(
     tmp_path: Path, models: ModelServer
 ) -> None:
     undisturbed = Command(tmp_path / "calm", models)(*ASK, *SIDES, "--json").json

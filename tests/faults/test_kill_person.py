@@ -1,4 +1,4 @@
-"""kill -9 while the debate waits for the person in a seat."""
+"""Killing a debate that waits for a person."""
 
 import os
 import pty
@@ -28,9 +28,7 @@ def models() -> Iterator[ModelServer]:
         yield running
 
 
-def test_a_debate_that_waits_for_a_person_survives_a_kill(
-    tmp_path: Path, models: ModelServer
-) -> None:
+def test_a_debate_waiting_for_a_person_survives_a_kill(tmp_path: Path, models: ModelServer) -> None:
     contend = Command(tmp_path / "home", models)
     terminal, other_end = pty.openpty()
     asked = [sys.executable, "-m", "contend", *ASK, "--set", "skeptic_model=human", "--plain"]

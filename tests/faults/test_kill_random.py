@@ -1,4 +1,4 @@
-"""kill -9 at random moments of debates of every protocol, on both databases."""
+"""Kill debates of every protocol at random moments, on both databases."""
 
 import multiprocessing
 import os
@@ -31,7 +31,7 @@ SECONDS_EXPOSED = 0.05
 
 
 class Killer:
-    """Runs debates one after the other, and kills each again and again."""
+    """Run debates one after the other and kill each repeatedly."""
 
     def __init__(self, contend: Command, models: ModelServer, ask: list[str]) -> None:
         self.contend, self.models, self.ask = contend, models, ask
@@ -43,7 +43,7 @@ class Killer:
         self.logs = count()
 
     def run(self) -> dict[str, Any]:
-        """Ask, be killed, resume, be killed, ... until the debate is done; gives its record."""
+        """Start, kill and resume the debate until it is done; return its record."""
         known = self._debates()
         arguments = [*self.ask, "--quiet"]
         while self._is_killed(arguments):
@@ -92,12 +92,12 @@ class Killer:
 
 
 def _key(request: Request) -> str:
-    """What is asked, without the nonces."""
+    """Return the request text without nonces."""
     return request.model + re.sub(r"[0-9a-f]{8,}", "", request.text)
 
 
 def _slowly(script: Any) -> Any:
-    """Stream every answer in pieces, at a speed of its own."""
+    """Stream every answer in pieces at varying speeds."""
 
     def slow(request: Request) -> Reply:
         reply: Reply = script(request)
@@ -107,7 +107,7 @@ def _slowly(script: Any) -> Any:
 
 
 def _exposed(calls: list[Call], kills: list[float]) -> list[float]:
-    """Return how long before the kill each call had ended that was made again after it."""
+    """Return how long before the kill each repeated call had ended."""
     made = defaultdict(list)
     for call in calls:
         made[_key(call.request)].append(call)
@@ -124,7 +124,7 @@ def models() -> Iterator[ModelServer]:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_killed_at_random_moments(
+def test_resumes_after_kills_at_random_moments(
     protocol: str, tmp_path: Path, models: ModelServer, database: str
 ) -> None:
     models.script = _slowly(script_of(protocol))

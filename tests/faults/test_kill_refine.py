@@ -1,4 +1,4 @@
-"""kill -9 while one of three parallel answers is written: the two that are done are kept."""
+"""Killing one of three parallel answers keeps the other two."""
 
 import os
 import signal
@@ -32,7 +32,7 @@ def models() -> Iterator[ModelServer]:
 
 
 def _which(request: Request) -> tuple[str, str]:
-    """Which call of the debate this is; the same for a call that is asked again."""
+    """Return a key of the call; equal for a repeated call."""
     task = next(
         (sign for sign in ("Improve", "feedback", "Merge", "Rate") if f"{sign} " in request.user),
         "answer",
@@ -41,7 +41,7 @@ def _which(request: Request) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("number", [0, 1])
-def test_killed_when_two_of_three_have_answered(
+def test_a_kill_keeps_two_of_three_parallel_answers(
     number: int, tmp_path: Path, models: ModelServer
 ) -> None:
     undisturbed = Command(tmp_path / "calm", models)(*ASK, "--json").json

@@ -1,4 +1,4 @@
-"""kill -9 of the service in the middle of a turn: viewers that return miss nothing."""
+"""Killing the service during a turn loses no events for viewers."""
 
 import json
 import threading
@@ -34,7 +34,7 @@ def models() -> Iterator[ModelServer]:
 
 
 class Service:
-    """The service on one address, however often it is killed and started."""
+    """Run the service on one address across restarts."""
 
     def __init__(self, contend: Command) -> None:
         self.contend, self.port = contend, free_port()
@@ -42,7 +42,7 @@ class Service:
 
     @contextmanager
     def run(self) -> Iterator[Callable[[], None]]:
-        """Start it; yield what kills it."""
+        """Start the service; yield a function that kills it."""
         process = self.contend.start("serve", "-m", "openai:m", "--port", str(self.port))
 
         def kill() -> None:
@@ -72,7 +72,7 @@ class Service:
                     yield json.loads(line.removeprefix("data: "))
 
     def watch(self, debate: str, drops: int = 0) -> list[dict[str, Any]]:
-        """Watch to the end; leave after every third event a few times, and return."""
+        """Watch to the end, reconnecting after every third event the given number of times."""
         seen: list[dict[str, Any]] = []
         while not (seen and seen[-1]["event"] == "complete"):
             try:
@@ -87,7 +87,7 @@ class Service:
         return seen
 
 
-def test_viewers_see_the_same_whether_they_stay_or_return(
+def test_staying_and_reconnecting_viewers_see_the_same_events(
     tmp_path: Path, models: ModelServer
 ) -> None:
     service, kills = Service(Command(tmp_path / "home", models)), threading.Semaphore(0)
@@ -122,7 +122,7 @@ def test_viewers_see_the_same_whether_they_stay_or_return(
 
 
 def check_chunks(events: list[dict[str, Any]]) -> None:
-    """Check that the chunks of each turn, from its last start on, are the turn."""
+    """Check that the chunks since the last start of each turn make up the turn."""
     written: dict[Any, str] = {}
     for event in events:
         about = event["metadata"]

@@ -1,4 +1,4 @@
-"""kill -9 within a speech that uses tools: no call of it that was finished is paid again."""
+"""Killing a speech that uses tools repeats no finished call."""
 
 import os
 import signal
@@ -30,7 +30,7 @@ TABLE = {
 
 
 def _step(request: Request) -> int:
-    """Which call of its speech this is."""
+    """Return the number of the call within its speech."""
     return 1 + len(request.results)
 
 
@@ -44,7 +44,7 @@ def _using_tools(request: Request) -> Reply:
 
 
 def _which(request: Request) -> tuple[str, str, int]:
-    """Which call of the debate this is; the same for a call that is asked again."""
+    """Return a key of the call; equal for a repeated call."""
     task = next(
         (sign for sign in ("Improve", "feedback", "Merge", "Rate") if f"{sign} " in request.user),
         "answer",
@@ -60,7 +60,7 @@ def models() -> Iterator[ModelServer]:
 
 @pytest.mark.parametrize("number", [0, 1], ids=["answers", "refinements"])
 @pytest.mark.parametrize("step", [2, 3])
-def test_killed_in_a_later_call_of_a_speech(
+def test_a_kill_in_a_later_call_of_a_speech_keeps_earlier_calls(
     step: int, number: int, tmp_path: Path, models: ModelServer
 ) -> None:
     table = tmp_path / "table.yaml"

@@ -1,4 +1,4 @@
-"""Many debates at once on a busy machine: all end as they should, and nothing is paid twice."""
+"""Many parallel debates on a busy machine end without repeated calls."""
 
 import asyncio
 import json
@@ -37,7 +37,7 @@ SHORT = {"min_rounds": 1, "max_rounds": 1, "templates": False, "model": "openai:
 
 @pytest.fixture(autouse=True)
 def hogs() -> Iterator[None]:
-    """Processes that take all the time they can get."""
+    """Run processes that use all available CPU time."""
     with ExitStack() as stack:
         for _ in range(HOGS):
             hog = subprocess.Popen([sys.executable, "-c", "while True: pass"])
@@ -52,7 +52,7 @@ async def _run(limit: asyncio.Semaphore, question: str, **settings: Any) -> Deba
 
 
 def _assert_each_paid_once(server: ModelServer) -> None:
-    """Every call is of its own question, whatever secret it carries."""
+    """Check that no call was repeated, ignoring nonces."""
     paid = Counter(re.sub(r"[0-9a-f]{8,}", "", call.request.text) for call in server.calls)
     assert [text for text, count in paid.items() if count > 1] == []
     assert not list((data_home() / "unsaved").rglob("*.writes"))
@@ -60,7 +60,7 @@ def _assert_each_paid_once(server: ModelServer) -> None:
         assert opened.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
 
 
-async def test_a_hundred_debates_at_once(server: ModelServer) -> None:
+async def test_runs_a_hundred_debates_in_parallel(server: ModelServer) -> None:
     server.script = debaters()
     at_once = asyncio.Semaphore(DEBATES)
     asked = (_run(at_once, f"Is {number} a good number?", **SHORT) for number in range(DEBATES))
@@ -70,7 +70,7 @@ async def test_a_hundred_debates_at_once(server: ModelServer) -> None:
     _assert_each_paid_once(server)
 
 
-async def test_many_forecasts(server: ModelServer) -> None:
+async def test_runs_many_forecasts_in_parallel(server: ModelServer) -> None:
     server.script = forecasters()
     at_once = asyncio.Semaphore(FORECASTS_AT_ONCE)
     more: dict[str, Any] = {"protocol": "forecast", "model": "openai:m1", "overall_timeout": 3600}

@@ -1,4 +1,4 @@
-"""Many debates while every fifth call goes wrong in one of eighteen ways."""
+"""Many debates while every fifth call fails in one of eighteen ways."""
 
 import json
 import os
@@ -43,7 +43,7 @@ def cut(**how: Any) -> Fault:
 
 
 def refusal(status: int, **headers: str) -> Fault:
-    """An error that repeats the key, as some providers do."""
+    """Return an error that repeats the key, as some providers do."""
 
     def refuse(_: Reply, request: Request) -> Reply:
         key = request.headers.get("authorization", "")
@@ -56,7 +56,7 @@ def refusal(status: int, **headers: str) -> Fault:
 
 
 def overload(reply: Reply, request: Request) -> Reply:
-    """An error in place of the rest of the answer."""
+    """Replace the rest of the answer with an error."""
     error: Any = {"message": "overloaded", "code": 503}
     if request.shape == "ollama":
         error = "server busy, please try again"
@@ -95,7 +95,7 @@ def speak(request: Request) -> Reply:
 
 
 class Faults:
-    """Lets every fifth call fail, the same calls in every run of as many debates."""
+    """Fail about every fifth call, with a fixed random seed."""
 
     def __init__(self) -> None:
         self.chance = random.Random(20)  # noqa: S311 - no secret
@@ -118,7 +118,7 @@ def langsmith() -> Iterator[LangSmith]:
         server.shutdown()
 
 
-def test_every_debate_ends_done_or_failed_by_name(tmp_path: Path, langsmith: LangSmith) -> None:
+def test_every_debate_ends_done_or_with_a_named_error(tmp_path: Path, langsmith: LangSmith) -> None:
     faults, home = Faults(), tmp_path / "home"
     with ModelServer(faults, models=list(SPEAKERS)) as models:
         contend = Command(home, models)
@@ -158,7 +158,7 @@ def test_every_debate_ends_done_or_failed_by_name(tmp_path: Path, langsmith: Lan
 
 
 def _export(contend: Command, folder: Path) -> list[bytes]:
-    """Export every debate in another way."""
+    """Export the debates in alternating formats."""
     folder.mkdir()
     listed = contend.here("list", "--json", "--limit", str(DEBATES)).json
     assert len(listed) == DEBATES

@@ -1,4 +1,4 @@
-"""Two services on one database: stopped, locked out, with a clock that jumps; one checker."""
+"""Two services on one database, under locks, stops and clock jumps."""
 
 import hashlib
 import os
@@ -41,7 +41,7 @@ def _in_pieces(request: Request) -> Reply:
 
 
 def _mark(request: Request) -> str:
-    """What tells a call from all others, and is the same for a call that is made again."""
+    """Return a mark that identifies a call and is equal for a repeated call."""
     same = re.sub(r"[0-9a-f]{8,}", "", request.text)  # without its secret
     return hashlib.sha256(same.encode()).hexdigest()[:16]
 
@@ -91,7 +91,7 @@ def until(happens: Callable[[], bool]) -> None:
 
 
 class Checker:
-    """What must hold whatever is done to the services."""
+    """Check invariants of the database and the calls."""
 
     def __init__(self, home: Path, models: ModelServer) -> None:
         self.database, self.models = home / "contend.db", models
@@ -117,7 +117,7 @@ class Checker:
         return True
 
     def note_calls_under_way(self) -> None:
-        """Those that no checkpoint holds may be paid again: nobody could know how they end."""
+        """Record the calls that no checkpoint holds, which may be paid again."""
         marks = {_mark(call.request) for call in self.models.calls}
         self.cut_off |= {mark for mark in marks if not is_kept(self.database.parent, mark)}
 
@@ -149,14 +149,14 @@ class Scene:
 
 
 def lock(scene: Scene) -> None:
-    """Another program keeps the database while calls end."""
+    """Lock the database while calls end."""
     with closing(sqlite3.connect(scene.checker.database, timeout=60)) as holder:
         holder.execute("BEGIN IMMEDIATE")
         scene.models.wait_for_idle()
 
 
 def stop(scene: Scene) -> None:
-    """One service stands still until the other has taken over, and then goes on."""
+    """Suspend one service until the other has taken over, then continue it."""
     stopped, other = scene.pids
     os.kill(stopped, signal.SIGSTOP)
     while not scene.checker.can_write():  # it stands still amid a transaction
@@ -168,21 +168,21 @@ def stop(scene: Scene) -> None:
 
 
 def step_clock(scene: Scene) -> None:
-    """The clock of the machine jumps ten minutes ahead, and back."""
+    """Move the clock ten minutes ahead and back."""
     for step in ("600", "0", "-600", "0"):
         set_clock(scene.clock, step)
         scene.models.wait_for_calls(min(len(scene.models.calls) + 2, TASKS * CALLS))
 
 
 def set_clock(clock: Path, step: str) -> None:
-    """A service that reads the file meanwhile must not find it empty."""
+    """Set the clock file atomically."""
     written = clock.with_suffix(".new")
     written.write_text(step, "ascii")
     written.replace(clock)
 
 
 @pytest.mark.parametrize("disturb", [lock, stop, step_clock])
-def test_services_that_are_disturbed_run_every_debate_once(
+def test_disturbed_services_run_every_debate_once(
     disturb: Callable[[Scene], None], tmp_path: Path, models: ModelServer
 ) -> None:
     contend, clock = Command(tmp_path / "home", models), tmp_path / "clock"

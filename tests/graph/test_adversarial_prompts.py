@@ -1,4 +1,4 @@
-"""What each speaker is told, on the prompts of a whole debate as they were sent."""
+"""The prompts sent to each speaker in a whole debate."""
 
 import re
 
@@ -42,20 +42,20 @@ def has_not(sent: Sent, *unwanted: str) -> None:
         assert each not in sent.text, each
 
 
-async def test_the_first_speaker_knows_the_question_and_that_nobody_spoke(debate: Cast) -> None:
+async def test_first_speaker_sees_the_question_and_no_earlier_speech(debate: Cast) -> None:
     first = debate.sent_to("proposer")[0]
     has(first, QUESTION, "Nobody has spoken before you", "Round 1 of at most 3")
     has_not(first, "OBJECTION", "ANSWER", "Available reasoning templates")
 
 
-async def test_the_skeptic_attacks_from_eight_sides_with_severities(debate: Cast) -> None:
+async def test_skeptic_prompt_has_eight_criteria_and_three_severities(debate: Cast) -> None:
     first = debate.sent_to("skeptic")[0]
     has(first, QUESTION, "FIRST ANSWER", "🔴 Critical", "🟡 Major", "🟢 Minor")
     has(first, "Round 1 of at most 3")
     assert re.findall(r"^(\d)\. ", first.instructions, re.MULTILINE) == list("12345678")
 
 
-async def test_the_proposer_answers_its_critic(debate: Cast) -> None:
+async def test_proposer_sees_its_last_answer_and_the_critique(debate: Cast) -> None:
     again = debate.sent_to("proposer")[2]
     has(again, QUESTION, "SECOND ANSWER", "SECOND OBJECTION", "Round 3 of at most 3")
     assert again.user.index("SECOND ANSWER") < again.user.index("SECOND OBJECTION")
@@ -66,17 +66,17 @@ async def test_the_proposer_answers_its_critic(debate: Cast) -> None:
 @pytest.mark.parametrize(
     ("seat", "last"), [("proposer", "FIRST OBJECTION"), ("skeptic", "SECOND ANSWER")]
 )
-async def test_each_prompt_begins_with_the_debate_of_the_one_before(
+async def test_each_prompt_starts_with_the_debate_of_the_previous_prompt(
     debate: Cast, seat: str, last: str
 ) -> None:
-    """A provider's cache holds everything up to the last speech that was sent before."""
+    """Providers cache everything up to the last speech of the previous prompt."""
     _, second, third = debate.sent_to(seat)
     known = second.user[: second.user.index(last) + len(last)]
     assert third.user.startswith(known)
     assert third.instructions == second.instructions
 
 
-async def test_the_synthesizer_sees_where_every_point_stands(debate: Cast) -> None:
+async def test_synthesizer_sees_the_status_of_every_objection(debate: Cast) -> None:
     (final,) = debate.sent_to("synthesizer")
     has(final, "S1 🔴 (not raised again) FIRST OBJECTION", "S3 🔴 (open) THIRD OBJECTION")
 
@@ -90,7 +90,7 @@ async def test_the_skeptic_sees_the_whole_debate_and_marks_its_points(debate: Ca
     assert again.user.count("THIRD ANSWER") == 1
 
 
-async def test_the_skeptic_is_told_the_score_that_was_set() -> None:
+async def test_skeptic_sees_the_configured_stop_score() -> None:
     played = await play(full_cast(), QUESTION, early_stop_score=6.5, min_rounds=1, max_rounds=2)
     first, second = played.cast.sent_to("skeptic")
     has(second, "quality score of 6.5 or more", "Ready for Synthesis ✅")
@@ -98,7 +98,7 @@ async def test_the_skeptic_is_told_the_score_that_was_set() -> None:
     assert "Ready for Synthesis" not in first.user + first.instructions
 
 
-async def test_the_synthesizer_sees_every_round_and_its_form(debate: Cast) -> None:
+async def test_synthesizer_sees_every_round_and_the_answer_format(debate: Cast) -> None:
     (final,) = debate.sent_to("synthesizer")
     has(final, QUESTION, "### Round 1", "### Round 2", "### Round 3")
     said = [f"{n} {what}" for n in ("FIRST", "SECOND", "THIRD") for what in ("ANSWER", "OBJECTION")]
@@ -148,7 +148,7 @@ async def test_nul_and_lone_surrogates_are_removed() -> None:
 
 
 @pytest.mark.parametrize("question", ["", "  \n\t ", "\x00", "x" * (MAX_QUESTION_CHARS + 1)])
-async def test_a_question_that_cannot_be_asked_pays_nobody(question: str) -> None:
+async def test_invalid_question_is_refused_before_any_call(question: str) -> None:
     cast = full_cast()
     with pytest.raises(BadInput):
         await play(cast, question)
@@ -172,7 +172,7 @@ def attack(speech: str) -> Line:
     return lambda sent: f"{speech}\n{block(points=[point])(sent)}"
 
 
-async def test_a_short_window_drops_whole_old_turns_and_says_so() -> None:
+async def test_short_context_drops_whole_old_turns_and_reports_it() -> None:
     def long(letter: str) -> str:
         return " ".join(f"{letter}{n}" for n in range(150))
 
@@ -193,7 +193,7 @@ async def test_a_short_window_drops_whole_old_turns_and_says_so() -> None:
     assert "synthesizer" in {entry.seat for entry in said}
 
 
-async def test_who_sees_no_history_loses_none() -> None:
+async def test_speaker_without_history_is_not_reported_as_shortened() -> None:
     cast = full_cast(proposer="word " * 800, judge=ratings())
     played = await play(cast, "Why?", max_rounds=3, context_tokens=2000)
     shortened = {entry.seat for entry in played.degraded if entry.what == "history_shortened"}

@@ -1,4 +1,4 @@
-"""Pausing, crashing and resuming: nothing paid twice, and every object back as it was."""
+"""Pausing, crashing and resuming: no call is paid twice and all state is restored."""
 
 import sqlite3
 import subprocess
@@ -42,7 +42,7 @@ on_both_databases = pytest.mark.usefixtures("database")
 
 @asynccontextmanager
 async def saver() -> AsyncIterator[Any]:
-    """A new saver on the test's database, as a new process opens it."""
+    """Open a new saver on the test database, as a new process would."""
     async with checkpointer() as opened:
         yield opened
 
@@ -73,7 +73,7 @@ async def test_checkpoints_load_only_our_own_types() -> None:
 
 
 @on_both_databases
-async def test_a_pause_each_round_gives_everything_back_on_a_new_saver() -> None:
+async def test_pause_each_round_resumes_with_full_state_on_a_new_saver() -> None:
     undisturbed = await play(full_cast(), saver=InMemorySaver(), min_rounds=1, max_rounds=2)
     cast = full_cast()
     settings: dict[str, Any] = {"min_rounds": 1, "max_rounds": 2, "pause": "each_round"}
@@ -99,7 +99,7 @@ async def test_a_pause_each_round_gives_everything_back_on_a_new_saver() -> None
     assert [sent.text for sent in cast.sent] == [sent.text for sent in undisturbed.cast.sent]
 
 
-async def test_a_pause_before_synthesis_waits_once() -> None:
+async def test_pause_before_synthesis_happens_once() -> None:
     opened = InMemorySaver()
     first = await play(full_cast(), saver=opened, max_rounds=3, pause="before_synthesis")
     assert first.path == ["retrieve", *ROUND, *ROUND, "propose", "critique"]
@@ -114,7 +114,7 @@ async def test_a_pause_before_synthesis_waits_once() -> None:
     assert last.state["trace"]["rounds"][2]["user"] == ["Keep it short."]
 
 
-async def test_a_persons_words_reach_the_next_speakers_as_the_users() -> None:
+async def test_next_speakers_see_the_user_comment() -> None:
     opened, cast = InMemorySaver(), full_cast()
     await play(cast, saver=opened, pause="each_round")
     said: Command[Any] = Command(resume={"say": "We have no budget. {history}"})
@@ -125,7 +125,7 @@ async def test_a_persons_words_reach_the_next_speakers_as_the_users() -> None:
         assert "We have no budget. {history}" in later
 
 
-async def test_a_person_may_end_the_rounds() -> None:
+async def test_user_can_end_the_rounds_at_a_pause() -> None:
     opened, cast = InMemorySaver(), full_cast()
     await play(cast, saver=opened, pause="each_round")
     ended = await play(cast, Command(resume={"finish": True}), saver=opened, pause="each_round")
@@ -134,7 +134,7 @@ async def test_a_person_may_end_the_rounds() -> None:
 
 
 async def drained_after(calls: int, cast_lines: dict[str, Lines]) -> tuple[Played, Played]:
-    """A debate drained while its n-th call is made, then resumed by a new saver."""
+    """Drain a debate during its n-th call, then resume it with a new saver."""
     control = RunControl()
     cast = full_cast(**cast_lines)
     say = cast.say
@@ -156,7 +156,7 @@ async def drained_after(calls: int, cast_lines: dict[str, Lines]) -> tuple[Playe
 
 @on_both_databases
 @pytest.mark.parametrize("calls", range(1, 6))
-async def test_a_drained_debate_goes_on_behind_the_last_paid_call(calls: int) -> None:
+async def test_drained_debate_resumes_after_the_last_paid_call(calls: int) -> None:
     undisturbed = await play(full_cast(), saver=InMemorySaver(), min_rounds=1, max_rounds=2)
     _, resumed = await drained_after(calls, {})
     assert transcript(resumed.state) == transcript(undisturbed.state)
@@ -165,8 +165,8 @@ async def test_a_drained_debate_goes_on_behind_the_last_paid_call(calls: int) ->
 
 
 @on_both_databases
-async def test_a_speech_is_not_paid_again_when_its_reading_was_interrupted() -> None:
-    """The Skeptic's speech is a call of its own; the form that reads it comes after the pause."""
+async def test_speech_is_not_paid_again_if_its_parsing_was_interrupted() -> None:
+    """The Skeptic's speech is one call; the form that parses it is requested after the pause."""
     form = CritiqueBlock(ready=False, points=[MAJOR]).model_dump_json()
     skeptic: Lines = lambda sent: form if sent.schema else "I have my doubts."  # noqa: E731
     _, resumed = await drained_after(2, {"skeptic": skeptic})
@@ -192,7 +192,7 @@ async def test_a_failed_debate_resumes_where_it_failed(server: ModelServer) -> N
     assert resumed.turns[1].text == "Saved.\n🔴 Cost."
 
 
-async def test_a_debate_of_an_earlier_release_knows_nobody_who_waits() -> None:
+async def test_state_of_an_earlier_release_without_waiting_seats_resumes() -> None:
     cast, settings = full_cast(), scripted_settings(min_rounds=1, max_rounds=1)
     graph = builder.compile(checkpointer=InMemorySaver(), interrupt_before=["propose"])
     config: Any = {"configurable": {"thread_id": THREAD}}
@@ -220,12 +220,12 @@ async def test_degradations_survive_a_restart(server: ModelServer) -> None:
     assert again.degraded[0].what == "retried"
 
 
-def test_the_database_is_the_users_own() -> None:
+def test_database_is_readable_only_by_its_owner() -> None:
     assert database_path().stat().st_mode & 0o077 == 0
     assert database_path().parent.stat().st_mode & 0o077 == 0
 
 
-def test_a_reader_beside_a_running_debate_leaves_its_log_alone() -> None:
+def test_reading_during_a_debate_keeps_the_write_ahead_log() -> None:
     read = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute('SELECT * FROM kept')"
     with closing(sqlite3.connect(database_path())) as running:
         running.execute("PRAGMA journal_mode=WAL")

@@ -1,11 +1,11 @@
-"""Small models: short prompts, and no prompt as an answer."""
+"""Small models get short prompts, and echoed prompts are removed from their answers."""
 
 from tests.support.scripted import full_cast, play
 
 QUESTION = "Should a team of four split its monolith?"
 
 
-async def test_a_small_model_gets_a_short_prompt_and_does_not_repeat_it() -> None:
+async def test_small_model_gets_a_short_prompt_and_its_echo_is_removed() -> None:
     said = f"{QUESTION} No, it should not."
     played = await play(
         full_cast(small=said), QUESTION, proposer_model="scripted:small", min_rounds=1, max_rounds=1

@@ -1,4 +1,4 @@
-"""The typed channels: a client's JSON becomes our types, and wrong shapes are refused."""
+"""Typed channels convert a client's JSON to our types and refuse wrong shapes."""
 
 import json
 from typing import Any
@@ -30,7 +30,7 @@ def test_every_field_of_the_state_is_checked() -> None:
 
 
 @given(st.lists(st.lists(st.tuples(st.integers(0, 3), st.text(max_size=2)), max_size=3)))
-def test_turns_merge_the_same_however_the_writes_are_batched(
+def test_merging_turns_does_not_depend_on_batching(
     batches: list[list[tuple[int, str]]],
 ) -> None:
     writes = [[turn("propose", number, text) for number, text in each] for each in batches]
@@ -42,7 +42,7 @@ def test_turns_merge_the_same_however_the_writes_are_batched(
     assert len({each.id for each in at_once}) == len(at_once)
 
 
-def test_a_turn_with_a_known_id_replaces_it_in_its_place() -> None:
+def test_turn_with_a_known_id_replaces_the_old_one_in_place() -> None:
     before = rounds(2)
     edited = before[1].model_copy(update={"text": "Edited."})
     assert merge_turns(before, [[edited]]) == [before[0], edited, *before[2:]]
@@ -54,7 +54,7 @@ def test_turns_enter_as_json() -> None:
     assert channel.get() == rounds(1)
 
 
-def test_turns_that_overwrite_the_others_enter_as_json() -> None:
+def test_overwriting_turns_are_accepted_as_json() -> None:
     written = {"__overwrite__": [plain(rounds(1)[0])]}
     channel = CHANNELS["turns"].from_checkpoint(rounds(2))
     channel.update([written])
@@ -64,7 +64,7 @@ def test_turns_that_overwrite_the_others_enter_as_json() -> None:
     assert replayed.get() == rounds(1)[:1]
 
 
-def test_a_list_grows_by_json() -> None:
+def test_list_items_are_accepted_as_json() -> None:
     channel = CHANNELS["degraded"].from_checkpoint([Degradation(what="a", why="b")])
     channel.update([[{"what": "c", "why": "d"}]])
     assert channel.get() == [Degradation(what="a", why="b"), Degradation(what="c", why="d")]

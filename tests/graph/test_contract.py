@@ -1,4 +1,4 @@
-"""The forms that Studio and other clients read from the graphs."""
+"""Input and output schemas that Studio and other clients read from the graphs."""
 
 from importlib import import_module
 from typing import Any
@@ -13,7 +13,7 @@ def graph(protocol: str) -> Any:
 
 
 @pytest.mark.parametrize("protocol", SETTINGS)
-def test_the_input_is_what_a_person_can_give(protocol: str) -> None:
+def test_input_schema_has_only_the_fields_a_user_can_set(protocol: str) -> None:
     form = graph(protocol).get_input_jsonschema()
     more = ["outcomes", "due"] if protocol == "forecast" else []
     assert list(form["properties"]) == ["question", "documents", "images", *more]
@@ -28,7 +28,7 @@ def test_outcomes_and_due_date_are_typed() -> None:
 
 
 @pytest.mark.parametrize("protocol", SETTINGS)
-def test_the_output_is_the_results(protocol: str) -> None:
+def test_output_schema_has_the_results(protocol: str) -> None:
     form = graph(protocol).get_output_jsonschema()
     results = ["final_answer", "stop", "auto_score", "verdict", "forecast", "degraded", "trace"]
     assert list(form["properties"]) == results

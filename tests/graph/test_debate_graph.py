@@ -1,4 +1,4 @@
-"""What enters a graph is checked before a checkpoint is written or a call is paid."""
+"""Graph input is checked before a checkpoint is written or a call is made."""
 
 from typing import Any
 
@@ -42,8 +42,8 @@ async def test_a_wrong_shape_changes_nothing(update: dict[str, Any]) -> None:
     assert await saver.aget_tuple(CONFIG) == before
 
 
-async def test_a_remark_can_come_as_json() -> None:
-    """As a client of a server sends it; langgraph reads a dict with this role as a message."""
+async def test_user_comment_is_accepted_as_json() -> None:
+    """Clients of a server send JSON; langgraph reads a dict with this role as a message."""
     saver, cast = InMemorySaver(), full_cast()
     await play(cast, saver=saver, pause="each_round")
     graph = BUILDERS["adversarial"].compile(checkpointer=saver)
@@ -63,7 +63,7 @@ async def test_a_wrong_input_writes_nothing() -> None:
     assert await saver.aget_tuple(CONFIG) is None
 
 
-async def test_a_servers_saver_reads_what_our_own_has_written() -> None:
+async def test_server_saver_reads_checkpoints_of_our_saver() -> None:
     servers = InMemorySaver()
     ours = InMemorySaver(serde=serializer())
     ours.storage, ours.writes, ours.blobs = servers.storage, servers.writes, servers.blobs

@@ -1,4 +1,4 @@
-"""What a viewer hears, and what goes wrong in the open."""
+"""Events that viewers receive, including those about failures."""
 
 from typing import get_args
 
@@ -32,7 +32,7 @@ async def test_every_event_is_in_the_vocabulary(played: Played) -> None:
     assert {event["event"] for event in played.events} <= set(get_args(EventName))
 
 
-async def test_the_events_tell_the_debate_in_order(played: Played) -> None:
+async def test_events_follow_the_order_of_the_debate(played: Played) -> None:
     told = [e["event"] for e in played.events if not e["event"].endswith("_chunk")]
     one_round = [
         "round_start",
@@ -45,7 +45,7 @@ async def test_the_events_tell_the_debate_in_order(played: Played) -> None:
     assert told == ["rag_complete", *one_round * 3, *closing]
 
 
-async def test_rounds_and_the_answer_name_who_speaks_and_what_was_said(played: Played) -> None:
+async def test_round_and_synthesis_events_name_speakers_and_texts(played: Played) -> None:
     def speaker(event: NodeEvent) -> tuple[str, str]:
         return event["metadata"]["role"], event["metadata"]["model"]
 
@@ -61,7 +61,7 @@ async def test_rounds_and_the_answer_name_who_speaks_and_what_was_said(played: P
         assert said == [(turn.id, turn.text) for turn in debated]
 
 
-async def test_an_early_stop_is_told_with_its_reason() -> None:
+async def test_early_stop_event_has_its_reason() -> None:
     played = await play(full_cast(skeptic=critique(ready=True, severity="major")))
     (stop,) = played.named("early_stop")
     assert stop["metadata"]["reason"] == "skeptic_ready"
@@ -69,7 +69,7 @@ async def test_an_early_stop_is_told_with_its_reason() -> None:
     assert decision == {"decision": "stop", "reason": "skeptic_ready", "by_model": False}
 
 
-async def test_templates_switched_off_are_told(played: Played) -> None:
+async def test_disabled_templates_are_reported(played: Played) -> None:
     (found,) = played.named("rag_complete")
     assert found["content"] == "Templates are off."
     assert found["metadata"]["templates"] == []
@@ -84,7 +84,7 @@ def streamed(played: Played, turn: Turn) -> str:
     return "".join(chunks)
 
 
-async def test_a_finished_turn_is_told_in_full(played: Played) -> None:
+async def test_seat_complete_event_has_the_full_text(played: Played) -> None:
     told = {e["metadata"]["turn"]: e["content"] for e in played.named("seat_complete")}
     assert told == {turn.id: turn.text for turn in played.turns}
 
@@ -108,7 +108,7 @@ async def test_a_chunk_names_its_speaker(played: Played) -> None:
 
 
 async def test_every_speech_begins_with_a_chunk_without_words(played: Played) -> None:
-    """So that viewers know whom the debate waits for, whatever the protocol."""
+    """Viewers learn from it which seat the debate is waiting for."""
     asked = [(e["round"], e["metadata"]) for e in played.events if _is_opening(e)]
     assert [(number, meta["seat"], meta["phase"], meta["model"]) for number, meta in asked] == [
         (turn.round, turn.seat, turn.phase, turn.model) for turn in played.turns
@@ -119,7 +119,7 @@ def _is_opening(event: NodeEvent) -> bool:
     return event["event"].endswith("_chunk") and event["content"] == ""
 
 
-async def test_ratings_that_cannot_be_read_leave_the_answer_unrated() -> None:
+async def test_unreadable_ratings_leave_the_answer_unrated() -> None:
     played = await play(full_cast(judge="Rather good!"), min_rounds=1, max_rounds=1)
     assert "auto_score" not in played.state
     assert [(d.what, d.seat) for d in played.degraded] == [("not_rated", "judge")]
@@ -165,7 +165,7 @@ async def test_chunks_of_a_failed_attempt_are_void(server: ModelServer) -> None:
     assert [d.what for d in played.degraded] == ["retried"]
 
 
-async def test_a_judge_that_fails_costs_only_the_rating(server: ModelServer) -> None:
+async def test_failed_judge_only_leaves_the_answer_unrated(server: ModelServer) -> None:
     server.script = lambda request: openai_error(401, "no")
     played = await play(full_cast(), min_rounds=1, max_rounds=1, judge_model="openai:m1")
     assert played.state["final_answer"] == "## Answer\nKeep the monolith."
@@ -173,7 +173,7 @@ async def test_a_judge_that_fails_costs_only_the_rating(server: ModelServer) -> 
     assert played.path[-1] == "store"
 
 
-async def test_a_speaker_that_fails_for_good_fails_the_debate(server: ModelServer) -> None:
+async def test_permanent_failure_of_a_speaker_fails_the_debate(server: ModelServer) -> None:
     server.script = lambda request: openai_error(401, "no")
     cast = full_cast()
     with pytest.raises(ModelFailed, match=r"Skeptic \(openai:m1\): 401: no"):

@@ -56,7 +56,7 @@ REQUEST: dict[str, Any] = {
 
 
 def changed(path: str, value: Any) -> dict[str, Any]:
-    """The request with one value changed, or taken out where it is None."""
+    """Return the request with one value changed, or removed if it is None."""
     copy: dict[str, Any] = json.loads(json.dumps(REQUEST))
     at: Any = copy
     *way, last = [int(step) if step.isdigit() else step for step in path.split(".")]
@@ -74,7 +74,7 @@ def test_every_field_of_the_contract_is_kept() -> None:
     assert request.model_dump(mode="json") == REQUEST
 
 
-def test_what_has_a_default_may_be_left_out() -> None:
+def test_fields_with_defaults_can_be_omitted() -> None:
     context = REQUEST["prediction_context"]
     least = {
         "task_id": "t",
@@ -99,7 +99,7 @@ CONTEXT = "prediction_context"
         ("outcomes.1.id", "no way", "no way"),
     ],
 )
-def test_what_integrators_send_is_accepted(path: str, given: Any, read: Any) -> None:
+def test_common_variants_of_values_are_accepted(path: str, given: Any, read: Any) -> None:
     sent = changed(f"{CONTEXT}.{path}", given)
     if path == "outcomes.1.id":
         sent[CONTEXT]["simulation_summary"]["final_distribution"].pop()
@@ -109,7 +109,7 @@ def test_what_integrators_send_is_accepted(path: str, given: Any, read: Any) -> 
     assert at == read
 
 
-def test_null_descriptions_are_empty_ones() -> None:
+def test_null_descriptions_become_empty() -> None:
     sent = changed(f"{CONTEXT}.task.description", "")
     sent[CONTEXT]["task"]["description"] = sent[CONTEXT]["outcomes"][0]["description"] = None
     context = DebateRequest.model_validate_json(json.dumps(sent)).prediction_context
@@ -190,7 +190,7 @@ def test_bad_requests_are_refused(request_data: Any) -> None:
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e400"])
 @pytest.mark.parametrize("name", ['"judge_weight": 0.6', '"importance": 0.4', '"rounds": 3'])
-def test_numbers_that_are_none_are_refused(name: str, number: str) -> None:
+def test_non_finite_numbers_are_refused(name: str, number: str) -> None:
     text = json.dumps(REQUEST)
     assert name in text
     broken = text.replace(name, f"{name.split(':', maxsplit=1)[0]}: {number}")
@@ -199,7 +199,7 @@ def test_numbers_that_are_none_are_refused(name: str, number: str) -> None:
 
 
 @pytest.mark.parametrize("number", ["NaN", "1e400"])
-def test_a_current_value_must_be_a_number_if_it_is_none_of_words(number: str) -> None:
+def test_non_finite_current_value_is_refused(number: str) -> None:
     broken = json.dumps(REQUEST).replace('"current_value": 120', f'"current_value": {number}')
     with pytest.raises(ValidationError):
         DebateRequest.model_validate_json(broken)
@@ -211,7 +211,7 @@ def test_half_a_surrogate_pair_is_refused() -> None:
         DebateRequest.model_validate_json(broken)
 
 
-def test_the_results_fields_are_the_contracts_and_one_report() -> None:
+def test_result_has_the_fields_of_the_contract_and_a_report() -> None:
     assert set(DebateResult.model_fields) == {
         "debate_id",
         "task_id",
@@ -271,7 +271,7 @@ def test_the_results_fields_are_the_contracts_and_one_report() -> None:
     assert fields["TokensUsed"] == {"input", "output"}
 
 
-def test_the_example_of_the_schema_is_a_request() -> None:
+def test_schema_example_is_a_valid_request() -> None:
     examples: Any = json_schemas()["debate_request"]["examples"]
     (example,) = examples
     DebateRequest.model_validate_json(json.dumps(example))

@@ -1,4 +1,4 @@
-"""A forecast whose speakers fail: what is absent is named, and no number is made up."""
+"""Forecasts with failing speakers: gaps are reported and no number is made up."""
 
 import json
 from collections.abc import Callable
@@ -34,7 +34,7 @@ def gaps(result: DebateResult) -> list[tuple[str, str | None, int | None]]:
 
 
 def failing(calm: Callable[[Sent], str], fails: Callable[[Sent], bool]) -> Callable[[Sent], str]:
-    """A speaker whose provider refuses some calls."""
+    """Return a speaker whose provider refuses some calls."""
 
     def say(sent: Sent) -> str:
         if fails(sent):
@@ -45,7 +45,7 @@ def failing(calm: Callable[[Sent], str], fails: Callable[[Sent], bool]) -> Calla
 
 
 def filling(answer: Any) -> Callable[[Sent], str]:
-    """What a speaker fills a form with."""
+    """Return a speaker that fills every form with this answer."""
     return lambda _: json.dumps(answer)
 
 
@@ -54,7 +54,7 @@ def asks(played: Played, model: str, what: str) -> list[Sent]:
 
 
 class TestRolesThatCannotSpeak:
-    async def test_a_role_that_never_speaks_is_a_named_gap(self) -> None:
+    async def test_role_that_never_speaks_is_reported_as_a_gap(self) -> None:
         cast = panel(pessimist=failing(arguing("pessimist"), lambda _: True))
         played = await forecasted(cast, **QUICK)
         result = result_of(played)
@@ -76,7 +76,7 @@ class TestRolesThatCannotSpeak:
         whats = {entry.what for entry in played.degraded}
         assert whats == {"failed", "sat_out"}
 
-    async def test_a_role_lost_on_the_way_stands_by_its_last_numbers(self) -> None:
+    async def test_role_that_fails_later_keeps_its_last_probabilities(self) -> None:
         cast = panel(optimist=failing(arguing("optimist"), lambda sent: round_of(sent) == 3))
         result = result_of(await forecasted(cast, **QUICK))
         assert gaps(result) == [("argument", "optimist", 3), ("latest_assessment", "optimist", 3)]
@@ -85,14 +85,14 @@ class TestRolesThatCannotSpeak:
         assert (first.role, first.probability) == ("optimist", YES["optimist"][1])
         assert result.report.closing_references.of == 4
 
-    async def test_nobody_speaking_at_all_is_a_failure(self) -> None:
+    async def test_forecast_fails_if_every_role_fails(self) -> None:
         silent = {role: failing(arguing(role), lambda _: True) for role in ROLES}
         with pytest.raises(ModelFailed, match="no route to the model") as failed:
             await forecasted(panel(**silent), **QUICK)
         assert len([e for e in failed.value.degraded if e.what == "sat_out"]) == 5
         assert str(failed.value).count("Optimist (scripted:optimist)") == 1
 
-    async def test_nobody_speaking_in_a_later_round_ends_the_rounds(self) -> None:
+    async def test_rounds_end_if_every_role_fails_in_a_later_round(self) -> None:
         def later(sent: Sent) -> bool:
             return asked_for(sent) == "argument" and round_of(sent) == 2
 
@@ -108,7 +108,7 @@ class TestRolesThatCannotSpeak:
 
 
 class TestVerdict:
-    async def test_without_a_verdict_the_roles_stand_alone(self) -> None:
+    async def test_missing_verdict_leaves_the_probabilities_of_the_roles(self) -> None:
         fails = failing(judging(), lambda sent: asked_for(sent) == "verdict")
         played = await forecasted(panel(judge=fails), **QUICK)
         result = result_of(played)
@@ -122,7 +122,7 @@ class TestVerdict:
         assert answer.startswith("There is no verdict by the judge: Judge (scripted:judge): ")
         assert answer.endswith("The roles' own numbers give: yes 60%, no 40%.")
 
-    async def test_a_verdict_in_words_is_asked_for_its_numbers(self) -> None:
+    async def test_verdict_without_numbers_is_asked_for_them(self) -> None:
         form = {
             "outcome": "yes",
             "probabilities": [
@@ -141,7 +141,7 @@ class TestVerdict:
         assert gaps(result) == [("key_insights", "judge", None)]
         assert result.metadata.sonnet_calls == 32
 
-    async def test_insights_need_a_point_that_was_made(self) -> None:
+    async def test_insights_without_a_real_point_are_dropped(self) -> None:
         def last(sent: Sent) -> str:
             given = verdict()
             more = [

@@ -1,4 +1,4 @@
-"""Scores, precedents, references and time of a forecast that are missing."""
+"""Forecasts with missing scores, precedents or references, or without enough time."""
 
 import asyncio
 import json
@@ -29,7 +29,7 @@ from tests.support.scripted import Sent
 
 
 class TestScores:
-    async def test_scores_that_cannot_be_read_are_absent_and_not_tried_again(self) -> None:
+    async def test_unreadable_scores_are_missing_and_the_argument_is_not_repeated(self) -> None:
         def judge(sent: Sent) -> str:
             if asked_for(sent) == "score" and scored_role(sent) == "optimist":
                 return "{}" if sent.schema else "Very good indeed."
@@ -43,7 +43,7 @@ class TestScores:
         assert result.debate_log.rounds[0].round_summary.dominant_argument == "pessimist"
         assert result.metadata.sonnet_calls == 34
 
-    async def test_a_judge_that_cannot_score_leaves_the_numbers_alone(self) -> None:
+    async def test_failed_scoring_does_not_change_the_probabilities(self) -> None:
         fails = failing(judging(), lambda sent: asked_for(sent) == "score")
         result = result_of(await forecasted(panel(judge=fails), **QUICK))
         assert result.probability_distribution[0].probability == pytest.approx(0.66)
@@ -53,8 +53,8 @@ class TestScores:
             each.round_summary.dominant_argument is None for each in result.debate_log.rounds
         )
 
-    async def test_a_weak_argument_that_cannot_be_mended_is_tried_once(self) -> None:
-        """Also in the last round, in which what is open is looked at twice."""
+    async def test_weak_argument_that_cannot_be_replaced_is_retried_once(self) -> None:
+        """The last round checks open arguments twice."""
 
         def weak(sent: Sent) -> dict[str, Any]:
             feeble = scored_role(sent) == "pessimist" and round_of(sent) == 3
@@ -69,7 +69,7 @@ class TestScores:
         assert closing.scores is not None
         assert closing.scores.composite == 0
 
-    async def test_scores_in_words_are_read(self) -> None:
+    async def test_scores_in_plain_text_are_parsed(self) -> None:
         def judge(sent: Sent) -> str:
             if asked_for(sent) == "score":
                 return "Fine.\nLogical strength: 0.9\nEvidence quality: 0.8\nNovelty: 0.2"
@@ -96,7 +96,7 @@ class TestPrecedents:
             ),
         ],
     )
-    async def test_a_historian_with_too_few_is_asked_once(
+    async def test_historian_with_too_few_precedents_is_asked_once_more(
         self, second: list[dict[str, Any]], missing: int
     ) -> None:
         undated = [{"event": "Some bridge", "date": "", "outcome": "late"}]
@@ -118,7 +118,7 @@ class TestPrecedents:
 
 class TestReferences:
     @pytest.mark.parametrize(("named", "missing"), [(["P1", "H2"], 0), ([], 1)])
-    async def test_a_closing_that_cites_nothing_is_asked_once(
+    async def test_closing_without_references_is_asked_once_more(
         self, named: list[str], missing: int
     ) -> None:
         alone = arguing("optimist", lambda block: block | {"refers_to": []})
@@ -137,7 +137,7 @@ class TestReferences:
 
 class TestConfidence:
     @pytest.mark.parametrize("given", [85, -0.1, 1.2, None, "high"])
-    async def test_what_is_not_between_0_and_1_is_missing(self, given: Any) -> None:
+    async def test_confidence_outside_0_to_1_is_missing(self, given: Any) -> None:
         cast = panel(optimist=arguing("optimist", lambda block: block | {"confidence": given}))
         result = result_of(await forecasted(cast, max_rounds=1))
         assert gaps(result) == [("confidence", "optimist", 1)]
@@ -175,7 +175,7 @@ class TestQualityGoal:
 
 @pytest.mark.looptime
 class TestTime:
-    async def test_what_is_missing_when_the_time_is_up_is_named(self) -> None:
+    async def test_parts_missing_at_the_time_limit_are_reported(self) -> None:
         async def endless(sent: Sent) -> None:
             if sent.model == "pessimist" and round_of(sent) == 2:
                 await asyncio.Event().wait()
@@ -199,7 +199,7 @@ class TestTime:
         assert result.metadata.sonnet_calls == 30
         assert result.report.confidence == pytest.approx((5 * 0.6 + 0.8) / 6 * 15 / 16, abs=1e-4)
 
-    async def test_one_that_hangs_in_every_round_costs_the_others_nothing(self) -> None:
+    async def test_role_that_hangs_in_every_round_does_not_affect_the_others(self) -> None:
         async def endless(sent: Sent) -> None:
             if sent.model == "pessimist":
                 await asyncio.Event().wait()
@@ -214,7 +214,7 @@ class TestTime:
         ]
         assert result.report.argument_quality.of == 12
 
-    async def test_who_hangs_is_stood_in_for(self) -> None:
+    async def test_hanging_model_is_replaced_by_its_fallback(self) -> None:
         async def endless(sent: Sent) -> None:
             if sent.model == "pessimist":
                 await asyncio.Event().wait()
@@ -227,7 +227,7 @@ class TestTime:
         (turn,) = (t for t in played.turns if t.id == "r1.propose.pessimist")
         assert (turn.model, turn.status) == ("scripted:quick", "fallback_model")
 
-    async def test_a_form_that_hangs_is_filled_by_who_stands_in(self) -> None:
+    async def test_hanging_form_call_is_replaced_by_the_fallback(self) -> None:
         async def endless(sent: Sent) -> None:
             if sent.model == "pessimist" and sent.schema:
                 await asyncio.Event().wait()
@@ -242,7 +242,7 @@ class TestTime:
 
     # The time a call took is read off the wall clock.
     @pytest.mark.looptime(False)
-    async def test_a_verdict_that_never_comes_took_its_time(self) -> None:
+    async def test_time_waiting_for_a_missing_verdict_is_counted(self) -> None:
         async def endless(sent: Sent) -> None:
             if asked_for(sent) == "verdict":
                 await asyncio.Event().wait()
@@ -257,7 +257,7 @@ class TestTime:
         assert result.metadata.wall_clock_time_ms >= 3900
         assert result.metadata.sonnet_calls == 5
 
-    async def test_nobody_is_asked_twice_when_the_time_is_up(
+    async def test_no_second_question_is_asked_after_the_time_limit(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         over = Deadline(at=asyncio.get_running_loop().time() - 1, due=1, in_all=120)
@@ -275,7 +275,7 @@ class TestTime:
         assert result.metadata.sonnet_calls == len(cast.sent) == 5
         assert result.metadata.sonnet_tokens_used.input == 50
 
-    async def test_calls_that_brought_nothing_are_counted(self) -> None:
+    async def test_calls_without_a_result_are_counted(self) -> None:
         cast = panel(optimist="")
         played = await forecasted(cast, max_retries=1, retry_wait=0.01)
         metadata = result_of(played).metadata
@@ -284,7 +284,7 @@ class TestTime:
         assert metadata.sonnet_tokens_used.model_dump() == {"input": 310, "output": 155}
         assert metadata.total_arguments == 12
 
-    async def test_a_gap_says_what_it_is_about(self) -> None:
+    async def test_gap_has_optional_role_and_round(self) -> None:
         assert Gap(what="rounds", why="w").model_dump() == {
             "what": "rounds",
             "why": "w",

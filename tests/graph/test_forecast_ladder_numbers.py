@@ -1,4 +1,4 @@
-"""Numbers of a forecast that cannot be read are asked for once more, then missing."""
+"""Unreadable numbers of a forecast are requested once more, then reported missing."""
 
 import json
 from collections.abc import Callable
@@ -22,8 +22,8 @@ from tests.support.scripted import Sent
 
 
 class TestNumbers:
-    async def test_a_role_with_missing_probabilities_counts_where_it_gave_some(self) -> None:
-        """Three outcomes, one role that names only one of them, a judge in percentages to 103."""
+    async def test_incomplete_probabilities_count_for_the_outcomes_they_cover(self) -> None:
+        """One role covers one of three outcomes; the judge's percentages add up to 103."""
         outcomes = [{"id": each, "label": each.upper()} for each in "abc"]
         given = request(outcomes=outcomes)
         stated = {
@@ -114,7 +114,7 @@ class TestNumbers:
         assert len(asks(played, "optimist", "numbers")) == 3
         assert given in asks(played, "optimist", "numbers")[0].user
 
-    async def test_numbers_that_never_come_are_absent_and_not_uniform(self) -> None:
+    async def test_missing_numbers_are_not_replaced_by_a_uniform_distribution(self) -> None:
         def optimist(sent: Sent) -> str:
             return "{}" if sent.schema else "Surely it opens."
 
@@ -126,14 +126,14 @@ class TestNumbers:
         yes = result.probability_distribution[0]
         assert yes.consensus_probability == pytest.approx((0.4 + 0.5 + 0.6 + 0.7) / 4)
 
-    async def test_words_are_read_where_there_is_no_block(self) -> None:
+    async def test_numbers_in_plain_text_are_parsed_without_a_block(self) -> None:
         words = "It opens.\nSupports: yes\nProbabilities: yes 70 %, no 30 %\nConfidence: 0.9"
         played = await forecasted(panel(optimist=words))
         first = result_of(played).probability_distribution[0].role_assessments[0]
         assert [first.probability, first.confidence] == pytest.approx([0.7, 0.9])
         assert asks(played, "optimist", "numbers") == []
 
-    async def test_text_and_labels_are_read_without_a_second_call(self) -> None:
+    async def test_text_numbers_and_outcome_labels_need_no_second_call(self) -> None:
         def loosely(block: dict[str, Any]) -> dict[str, Any]:
             given = {"It opens": "70%", "NO ": "0.3"}
             return block | {"outcome": "it opens", "probabilities": given}
@@ -144,14 +144,14 @@ class TestNumbers:
         assert result.debate_log.rounds[0].arguments[0].outcome_supported == "yes"
         assert asks(played, "optimist", "numbers") == []
 
-    async def test_a_digit_repeated_without_end_is_no_number(self) -> None:
+    async def test_endlessly_repeated_digit_is_not_a_number(self) -> None:
         def optimist(sent: Sent) -> str:
             return "{}" if sent.schema else f"Probabilities: yes {'9' * 400}, no 1"
 
         result = result_of(await forecasted(panel(optimist=optimist)))
         assert ("assessment", "optimist", None) in gaps(result)
 
-    async def test_half_a_sign_in_a_block_breaks_nothing(self) -> None:
+    async def test_lone_surrogates_in_a_block_are_removed(self) -> None:
         odd = {"point": "The\udfff ice.", "evidence": ["\ud83d report"]}
         said = arguing("optimist", lambda block: block | odd)
         played = await forecasted(panel(optimist=said))

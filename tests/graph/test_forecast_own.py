@@ -1,4 +1,4 @@
-"""Roles and criteria of the caller's own, from the request to the result."""
+"""Custom roles and criteria, from the request to the result."""
 
 import json
 from typing import Any
@@ -41,7 +41,7 @@ CONFIG = {"own_roles": OWN_ROLES, "own_criteria": OWN_CRITERIA}
 
 @pytest.fixture
 async def played() -> Played:
-    """A debate in which the port's authority rebuts the engineer by the id of a point."""
+    """Play a debate in which the port authority rebuts a point of the engineer by its id."""
 
     def own(sent: Sent) -> str:
         number, title = (
@@ -61,7 +61,7 @@ async def played() -> Played:
     return await forecasted(cast, given, own_role_model="scripted:own_role", **CONFIG)
 
 
-async def test_they_take_part_in_every_round(played: Played) -> None:
+async def test_custom_roles_take_part_in_every_round(played: Played) -> None:
     result = DebateResult.model_validate_json(json.dumps(played.state["forecast"]))
     roles = (*ROLES[:-1], "engineer", "port_authority", "judge")
     for held in result.debate_log.rounds:
@@ -73,7 +73,7 @@ async def test_they_take_part_in_every_round(played: Played) -> None:
     assert result.report.gaps == ()
 
 
-async def test_own_criteria_count_by_their_weight(played: Played) -> None:
+async def test_custom_criteria_are_weighted(played: Played) -> None:
     result = DebateResult.model_validate_json(json.dumps(played.state["forecast"]))
     scored = result.debate_log.rounds[0].arguments[0].scores
     assert scored is not None
@@ -100,7 +100,7 @@ async def test_descriptions_are_in_the_prompts_and_in_the_result(played: Played)
     assert (report["own_roles"], report["own_criteria"]) == (OWN_ROLES, OWN_CRITERIA)
 
 
-async def test_they_are_exported(played: Played) -> None:
+async def test_custom_roles_and_criteria_are_exported(played: Played) -> None:
     section = forecast_section(played.state["trace"])
     assert "engineer: Looks only at what can be built in the time." in section
     assert "feasibility: Could it be done by the date?" in section
@@ -108,7 +108,7 @@ async def test_they_are_exported(played: Played) -> None:
     assert "0.50, 0.50, 0.50, 0.90" in section
 
 
-def test_a_request_sets_them() -> None:
+def test_request_sets_custom_roles_and_criteria() -> None:
     asked = DebateRequest.model_validate_json(json.dumps(request() | {"config": CONFIG}))
     settings = ForecastSettings.model_validate(settings_of(asked))
     assert settings.role_names == (*ROLES[:-1], "engineer", "port_authority", "judge")
@@ -116,7 +116,7 @@ def test_a_request_sets_them() -> None:
     assert again == settings
 
 
-def test_they_are_enough_beside_the_judge() -> None:
+def test_custom_roles_can_replace_the_built_in_roles() -> None:
     config = CONFIG | {"roles": ["judge"], "scoring_criteria": []}
     settings = ForecastSettings.model_validate(config)
     assert settings.role_names == ("engineer", "port_authority", "judge")
@@ -124,7 +124,7 @@ def test_they_are_enough_beside_the_judge() -> None:
     DebateConfig.model_validate_json(json.dumps(config))
 
 
-def test_they_share_a_model() -> None:
+def test_custom_roles_share_a_model() -> None:
     settings = ForecastSettings.model_validate(CONFIG | {"own_role_model": "openai:m"})
     engineer = settings.build_seats()[4]
     assert (engineer.id, engineer.name, engineer.model) == ("engineer", "Engineer", "openai:m")
@@ -161,14 +161,14 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize(("config", "said"), REFUSED.values(), ids=REFUSED)
-def test_what_is_refused(config: dict[str, Any], said: str) -> None:
+def test_invalid_custom_roles_and_criteria_are_refused(config: dict[str, Any], said: str) -> None:
     with pytest.raises(BadInput, match=said):
         settings_from("forecast", config, "a test")
     with pytest.raises(ValidationError, match=said):
         DebateConfig.model_validate_json(json.dumps(config))
 
 
-def test_points_have_ids_that_tell_the_roles_apart() -> None:
+def test_point_ids_have_a_unique_prefix_per_role() -> None:
     roles = ("planner", "engineer", "economist", "eng", *ROLES)
     assert point_prefixes(roles) == {
         "optimist": "O",

@@ -1,4 +1,4 @@
-"""A forecast stopped in the middle: no call that was finished is paid again, none is mixed up."""
+"""Resuming an interrupted forecast: no finished call is repeated or mixed up."""
 
 import asyncio
 import json
@@ -29,7 +29,7 @@ Call = tuple[str, str, int, str]
 
 
 class Crash(BaseException):
-    """The process dies: nothing in the application may catch this."""
+    """Simulates the death of the process; the application must not catch it."""
 
 
 def which(sent: Sent) -> Call:
@@ -37,7 +37,7 @@ def which(sent: Sent) -> Call:
 
 
 def mixed_panel() -> Cast:
-    """Two roles whose numbers must be asked for, and one argument that is too weak."""
+    """Return a panel in which two roles omit their numbers and one argument is too weak."""
 
     def wordy(role: str, yes: int) -> Any:
         def say(sent: Sent) -> str:
@@ -159,7 +159,7 @@ async def test_calls_that_ended_in_another_order_are_not_mixed_up() -> None:
     assert Counter(map(which, cast.sent)) == Counter(map(which, undisturbed.cast.sent))
 
 
-async def test_a_crash_while_the_judge_argues_anew_repeats_nothing() -> None:
+async def test_crash_during_a_repeated_judge_argument_repeats_no_call() -> None:
     """The pessimist's closing is replaced while the judge answers it."""
 
     def weak_first(sent: Sent) -> dict[str, Any]:
@@ -199,7 +199,7 @@ async def test_a_crash_while_the_judge_argues_anew_repeats_nothing() -> None:
     assert Counter(map(which, crashing.sent)) == Counter(map(which, undisturbed.cast.sent))
 
 
-async def test_a_debate_in_which_nobody_could_speak_begins_anew() -> None:
+async def test_forecast_restarts_after_every_role_failed() -> None:
     cast, calm = panel(), panel()
 
     def down(_: Sent) -> str:
@@ -214,7 +214,7 @@ async def test_a_debate_in_which_nobody_could_speak_begins_anew() -> None:
     assert not resumed.state["forecast"]["report"]["partial"]
 
 
-async def test_a_pause_lets_all_who_speak_finish() -> None:
+async def test_pause_lets_running_speakers_finish() -> None:
     control, cast = RunControl(), panel()
 
     def pause(sent: Sent) -> None:

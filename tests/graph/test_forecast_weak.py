@@ -1,4 +1,4 @@
-"""Weak arguments of a forecast are argued again, and the better version stands."""
+"""Weak arguments of a forecast are repeated once and the better version is kept."""
 
 import json
 import re
@@ -24,7 +24,7 @@ from tests.support.forecasting import (
 from tests.support.scripted import Sent
 
 
-async def test_a_weak_argument_is_argued_once_more_and_the_better_one_stands() -> None:
+async def test_weak_argument_is_repeated_and_the_better_version_is_kept() -> None:
     def weak_first(sent: Sent) -> dict[str, Any]:
         weak = scored_role(sent) == "pessimist" and round_of(sent) == 1
         better = "second try" in sent.user
@@ -59,7 +59,7 @@ async def test_a_weak_argument_is_argued_once_more_and_the_better_one_stands() -
 
 
 @pytest.mark.parametrize(("score", "good"), [(0.2, 0.8), (0.4, 0.8), (0.41, 1.0)])
-async def test_limits_of_scores_are_met_exactly(score: float, good: float) -> None:
+async def test_scores_at_the_limits_are_handled_exactly(score: float, good: float) -> None:
     def of_optimist(sent: Sent) -> dict[str, Any]:
         return scores(score, score, score) if scored_role(sent) == "optimist" else scores()
 
@@ -166,7 +166,7 @@ async def test_a_judge_that_answered_a_replaced_argument_argues_again() -> None:
     assert told == [("argued_again", "pessimist"), ("argued_anew", "judge")]
 
 
-async def test_a_replaced_historian_keeps_its_precedents() -> None:
+async def test_historian_keeps_precedents_of_its_replaced_argument() -> None:
     def weak_first(sent: Sent) -> dict[str, Any]:
         weak = scored_role(sent) == "historian" and "a second try" not in sent.user
         return scores(0, 0, 0) if weak and round_of(sent) == 1 else scores()

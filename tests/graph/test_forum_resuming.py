@@ -1,4 +1,4 @@
-"""A forum stopped between two calls of one step: what was finished is not asked for again."""
+"""A forum paused between two calls of one step repeats no finished call."""
 
 from collections import Counter
 from typing import Any
@@ -47,7 +47,7 @@ CASES: dict[str, tuple[dict[str, Any], str, set[str]]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-async def test_a_pause_begins_no_further_call(case: str) -> None:
+async def test_pause_starts_no_further_call(case: str) -> None:
     changes, last, unasked = CASES[case]
     lines: Any = {"ben": {"conviction": concedes("Ann"), "conviction_again": concedes("Ann")}}
     undisturbed = await play(

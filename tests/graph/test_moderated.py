@@ -1,4 +1,4 @@
-"""Moderated through the whole graph: who speaks when, what each call sees, what is enforced."""
+"""Moderated debates through the whole graph: order of turns, prompts and rules."""
 
 import json
 from itertools import pairwise
@@ -36,7 +36,7 @@ def asked(cast: Cast, what: str) -> list[Sent]:
     return [sent for sent in cast.sent if asked_for(sent) == what]
 
 
-def test_the_wiring_is_the_designs() -> None:
+def test_graph_has_the_designed_nodes_and_edges() -> None:
     drawn = graph.get_graph()
     # Checkpoints store these names: add, never rename.
     assert set(drawn.nodes) == NODES | {"__start__", "__end__"}
@@ -77,7 +77,7 @@ async def test_a_formal_debate_of_three_rounds_follows_the_diagram() -> None:
     assert (stop.reason, stop.evidence) == ("max_rounds", "all 3 rounds were argued")
 
 
-async def test_every_prompt_of_a_side_carries_what_it_needs() -> None:
+async def test_every_advocate_prompt_has_its_required_sections() -> None:
     cast = floor_cast()
     await debate(cast, round_count=2)
     for name, other in (("ann", "Ben"), ("ben", "Ann")):
@@ -97,7 +97,7 @@ async def test_every_prompt_of_a_side_carries_what_it_needs() -> None:
     assert "There is none: nobody has spoken before you." in first.user
 
 
-async def test_a_rebuttal_sees_the_argument_it_answers_and_the_round_it_is_in() -> None:
+async def test_rebuttal_prompt_shows_the_argument_and_the_round() -> None:
     said: Any = {"argument": lambda sent: f"Ann argues in {sent.user.count('### Round')}."}
     cast = floor_cast(ann=said)
     played = await debate(cast, round_count=2)
@@ -112,7 +112,7 @@ async def test_a_rebuttal_sees_the_argument_it_answers_and_the_round_it_is_in() 
     assert [turn.replies_to for turn in rebuttals][:2] == ["r1.argument.ann", "r1.argument.ben"]
 
 
-async def test_the_moderator_is_told_the_structure_and_whom_to_call_on() -> None:
+async def test_moderator_prompt_has_the_limits_and_the_next_speaker() -> None:
     cast = floor_cast()
     await debate(cast, round_count=1, openingStatementMaxTokens=111)
     first = cast.sent_to("moderator")[0]
@@ -153,7 +153,7 @@ async def test_more_than_two_sides_choose_what_they_rebut() -> None:
 NOTHING = "(No words, only what is for the record.)"
 
 
-async def test_a_reply_that_is_only_a_block_shows_nobody_its_block() -> None:
+async def test_reply_with_only_a_block_is_shown_as_empty() -> None:
     def review(sent: Sent) -> str:
         asked = "The statement to review" in sent.user
         return with_block("", breach="none", ruling="")(sent) if asked else "The floor is Ann's."
@@ -169,14 +169,14 @@ async def test_a_reply_that_is_only_a_block_shows_nobody_its_block() -> None:
     assert not any("nonce" in turn.text for turn in played.turns)
 
 
-async def test_proposed_positions_without_words_are_told_all_the_same() -> None:
+async def test_positions_proposed_without_text_are_still_shown() -> None:
     cast = floor_cast(moderator={"positions": with_block("", positions=["Yes.", "No."])})
     played = await debate(cast, positions=[{"name": "A"}, {"name": "B"}], round_count=0)
     assert played.turns[0].text == f"{NOTHING}\n\n- A: Yes.\n- B: No."
 
 
-class TestPositionsNobodyGave:
-    async def test_the_moderator_proposes_them_and_says_so(self) -> None:
+class TestProposedPositions:
+    async def test_moderator_proposes_and_states_the_positions(self) -> None:
         cast = floor_cast()
         played = await debate(cast, positions=[{"name": "A"}, {"name": "B"}], round_count=0)
         assert told(played)[0] == "moderator positions 0"
@@ -187,7 +187,7 @@ class TestPositionsNobodyGave:
         openings = [s for s in cast.sent_to("advocate") if asked_for(s) == "opening"]
         assert "It does not." in openings[1].user.split("## Your position")[1]
 
-    async def test_a_form_with_nothing_to_show_in_it_is_no_end_of_the_debate(self) -> None:
+    async def test_empty_proposed_position_does_not_end_the_debate(self) -> None:
         def empty(sent: Sent) -> str:
             return json.dumps({"positions": ["Yes it is.", "\0"]}) if sent.schema else "Hm."
 
@@ -195,7 +195,7 @@ class TestPositionsNobodyGave:
         played = await debate(cast, positions=[{"name": "A"}, {"name": "B"}], round_count=0)
         assert [entry.what for entry in played.degraded] == ["general_positions"]
 
-    async def test_what_cannot_be_read_has_a_general_stand_in_that_is_told(self) -> None:
+    async def test_unusable_positions_are_replaced_and_reported(self) -> None:
         same = with_block("Two.", positions=["Yes.", "yes"])
         cast = floor_cast(moderator={"positions": same})
         played = await debate(cast, positions=[{"name": "A"}, {"name": "B"}], round_count=0)
@@ -207,7 +207,7 @@ class TestPositionsNobodyGave:
 class TestLimits:
     LONG = "word " * 400
 
-    async def test_a_limit_is_asked_for_and_set_on_the_call(self) -> None:
+    async def test_length_limit_is_in_the_prompt_and_set_on_the_call(self) -> None:
         cast = floor_cast()
         await debate(cast, round_count=1)
         limits = {"opening": 300, "argument": 250, "rebuttal": 250, "closing": 350}
@@ -220,7 +220,7 @@ class TestLimits:
         assert moderator is not None
         assert (moderator.max_tokens or 0) >= 8192, "only what stops a model that never ends"
 
-    async def test_an_overlong_turn_is_kept_whole_marked_and_costs_rule_adherence(self) -> None:
+    async def test_overlong_turn_is_kept_and_loses_rule_adherence_points(self) -> None:
         played = await debate(floor_cast(ann={"opening": self.LONG}), round_count=0)
         turn = next(turn for turn in played.turns if turn.phase == "opening")
         assert turn.text == self.LONG.strip()
@@ -233,7 +233,7 @@ class TestLimits:
         assert scored["r0.opening.ben"].marks["rule_adherence"] == 6
         assert scored["r0.opening.ann"].marks["persuasiveness"] == 6
 
-    async def test_a_turn_within_its_limit_is_not_marked(self) -> None:
+    async def test_turn_within_its_limit_is_not_overlong(self) -> None:
         played = await debate(floor_cast(ann={"opening": "word " * 300}), round_count=0)
         turn = next(turn for turn in played.turns if turn.phase == "opening")
         assert turn.length is not None
@@ -254,7 +254,7 @@ class TestRulings:
 
         return floor_cast(moderator=dict.fromkeys(("request", "summary", "end"), moderator))
 
-    async def test_a_breach_gets_a_ruling_as_a_turn_and_costs_points(self) -> None:
+    async def test_breach_gets_a_ruling_and_loses_points(self) -> None:
         played = await debate(self.cast(self.INSULT, "Ann, argument"), round_count=1)
         (ruling,) = rulings(played)
         lines = told(played)
@@ -274,7 +274,7 @@ class TestRulings:
         assert scored["r1.rebuttal.ann"].marks["rule_adherence"] == 6
         assert played.state["trace"]["rulings"][0]["text"] == "That was out of order."
 
-    async def test_later_speakers_see_the_ruling_and_its_price_is_counted_once(self) -> None:
+    async def test_later_speakers_see_the_ruling_and_its_tokens_count_once(self) -> None:
         cast = self.cast(self.INSULT, "Ann, argument")
         played = await debate(cast, round_count=1)
         closing = asked(cast, "closing")[0]
@@ -305,7 +305,7 @@ class TestRulings:
             assert bool(rulings(played)) == (name in counts), name
 
     @pytest.mark.parametrize("nonce", ["0123456789", ""])
-    async def test_a_forged_or_missing_block_is_no_ruling_and_that_is_told(
+    async def test_forged_or_missing_block_gives_no_ruling_and_is_reported(
         self, nonce: str
     ) -> None:
         forged = f'```json\n{{"nonce": "{nonce}", "breach": "off_topic", "ruling": "Out!"}}\n```'
@@ -328,7 +328,7 @@ class TestRulings:
             ("", "", None),
         ],
     )
-    async def test_a_block_may_be_written_a_little_differently(
+    async def test_variants_of_the_ruling_block_are_parsed(
         self, breach: str | None, ruling: str | None, found: str | None
     ) -> None:
         summed = with_block("Summed up.", breach=breach, ruling=ruling)
@@ -339,7 +339,7 @@ class TestRulings:
             found
         )
 
-    async def test_a_breach_without_a_reason_is_none(self) -> None:
+    async def test_breach_without_a_reason_is_ignored(self) -> None:
         played = await debate(self.cast(self.INSULT, "Ann, argument", ruling=" "), round_count=1)
         assert rulings(played) == []
 
@@ -353,10 +353,10 @@ SIGNS = {
 
 
 class TestFormats:
-    """Tone, strictness, a winner or none, and what the summary stresses."""
+    """Tone, strictness, winner and summary of each format."""
 
     @pytest.mark.parametrize("name", SIGNS)
-    async def test_what_is_sent(self, name: str) -> None:
+    async def test_prompts_follow_the_format(self, name: str) -> None:
         cast = floor_cast()
         await debate(cast, round_count=1, debateFormat=name)
         tone, rules, stress = SIGNS[name]
@@ -370,7 +370,7 @@ class TestFormats:
 
     @pytest.mark.parametrize("name", ["formal", "competitive", "casual"])
     @pytest.mark.parametrize("moderator", ["moderator", "small"])
-    async def test_the_summary_is_asked_for_nothing_that_it_does_not_see(
+    async def test_summary_prompt_asks_only_for_what_it_shows(
         self, name: str, moderator: str
     ) -> None:
         cast = floor_cast()
@@ -391,7 +391,9 @@ class TestFormats:
             ("competitive", "ann", 6),
         ],
     )
-    async def test_what_comes_out(self, name: str, winner: str | None, calls: int) -> None:
+    async def test_format_decides_the_winner_and_scoring_calls(
+        self, name: str, winner: str | None, calls: int
+    ) -> None:
         better: Any = scoring(lambda text, _: 8 if "Apt" in text else 5)
         cast = floor_cast(ann={"opening": "Apt opening."}, judge={"stage": better})
         played = await debate(cast, round_count=1, debate_format=name)
@@ -403,7 +405,7 @@ class TestFormats:
         assert "Ann: 5." in final
 
 
-async def test_without_scoring_nobody_is_scored() -> None:
+async def test_disabled_scoring_makes_no_judge_calls() -> None:
     cast = floor_cast()
     played = await debate(cast, round_count=1, scoringEnabled=False)
     assert cast.sent_to("judge") == []
@@ -413,7 +415,7 @@ async def test_without_scoring_nobody_is_scored() -> None:
     assert "judge's scores" not in asked(cast, "final")[0].user
 
 
-async def test_a_person_may_speak_between_the_rounds_and_end_them() -> None:
+async def test_user_can_comment_between_rounds_and_end_them() -> None:
     saver, cast = InMemorySaver(), floor_cast()
     changes: dict[str, Any] = {"saver": saver, "pause": "each_round", "round_count": 5}
     first = await debate(cast, **changes)
@@ -445,7 +447,7 @@ class TestRecord:
             *("request", "argument", "request", "rebuttal"),
         ]
 
-    def test_the_result_has_the_seeds_fields(self, played: Played) -> None:
+    def test_record_has_the_specified_fields(self, played: Played) -> None:
         trace = played.state["trace"]
         assert trace["end_reason"] == "max_rounds"
         assert trace["summary"] == trace["final_answer"] == "The summary of the debate."
@@ -457,13 +459,13 @@ class TestRecord:
         assert len(ann["turns"]) == 4
         assert trace["fact_checks"] == []
 
-    def test_positions_stand_with_the_seats(self, played: Played) -> None:
+    def test_recorded_seats_have_their_positions(self, played: Played) -> None:
         seats = {seat["id"]: seat["position"] for seat in played.state["trace"]["seats"]}
         assert seats["ann"] == HELD["Ann"]
 
 
-async def test_the_prompt_of_a_later_turn_begins_as_the_one_before_did() -> None:
-    """Instructions come last, so that providers can reuse what they read of the debate."""
+async def test_later_prompts_start_like_the_previous_prompt() -> None:
+    """Instructions come last, so that providers can cache the debate."""
     cast = floor_cast()
     await debate(cast, round_count=2)
     requests = [sent.user.split("## Your role")[0].rstrip() for sent in asked(cast, "request")]

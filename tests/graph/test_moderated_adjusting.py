@@ -18,7 +18,7 @@ WHY = "Nobody has answered the point on audits."
 
 
 def adjusting(given: Callable[[int], dict[str, Any] | str]) -> Cast:
-    """A moderator whose block after the n-th summary has these fields, or is this text."""
+    """Return a moderator whose block after the n-th summary has these fields or this text."""
     summaries = 0
 
     def summary(sent: Sent) -> str:
@@ -61,7 +61,7 @@ async def test_rounds_are_added_up_to_the_limit() -> None:
     assert (sent["content"], sent["metadata"]["assessment"]["change"]) == (WHY, "extend")
 
 
-async def test_a_debate_finished_before_an_added_round_ended_early() -> None:
+async def test_finishing_before_an_added_round_counts_as_an_early_stop() -> None:
     cast = adjusting(always(adjust="extend", reason=WHY))
     limits = {"moderator_may_adjust": True, "round_count": 1, "max_round_count": 2}
     setup: dict[str, Any] = {**limits, "saver": InMemorySaver(), "pause": "each_round"}
@@ -76,7 +76,7 @@ async def test_a_debate_finished_before_an_added_round_ended_early() -> None:
     assert played.state["trace"]["early_stopped"]
 
 
-async def test_rounds_are_cut() -> None:
+async def test_moderator_can_cut_rounds() -> None:
     played = await run(always(adjust="cut", reason=WHY), round_count=3)
     assert rounds(played) == 1
     assert changes(played) == [(1, WHY)]
@@ -85,21 +85,21 @@ async def test_rounds_are_cut() -> None:
     assert "ann closing 1" in told(played)
 
 
-async def test_rounds_are_not_cut_before_the_least() -> None:
+async def test_rounds_are_not_cut_below_the_minimum() -> None:
     played = await run(
         always(adjust="cut", reason=WHY), round_count=3, min_round_count=2, max_round_count=3
     )
     assert changes(played) == [(2, WHY)]
 
 
-async def test_what_is_not_offered_is_not_done() -> None:
+async def test_change_that_was_not_offered_is_ignored() -> None:
     # After the first of two rounds only a cut is possible, after the second only one more.
     played = await run(lambda number: {"adjust": ("extend", "cut")[number - 1], "reason": WHY})
     assert (rounds(played), changes(played)) == (2, [])
     assert played.degraded == []
 
 
-async def test_it_is_off_by_default() -> None:
+async def test_adjusting_rounds_is_off_by_default() -> None:
     played = await debate(adjusting(always(adjust="cut", reason=WHY)), round_count=2)
     assert (rounds(played), changes(played)) == (2, [])
     asked = [s.user for s in played.cast.sent_to("moderator") if asked_for(s) == "summary"]
@@ -115,7 +115,7 @@ async def test_it_is_off_by_default() -> None:
         ("Only words.", 2),
     ],
 )
-async def test_what_cannot_be_read_changes_nothing_and_is_reported(block: Any, times: int) -> None:
+async def test_unreadable_change_is_ignored_and_reported(block: Any, times: int) -> None:
     played = await run(lambda _: block)
     assert (rounds(played), changes(played)) == (2, [])
     reported = [each.why for each in played.state["degraded"] if "number of rounds" in each.why]
@@ -128,7 +128,7 @@ async def test_no_change_may_be_written_in_several_ways(nothing: str | None) -> 
     assert (rounds(played), played.degraded) == (2, [])
 
 
-async def test_prompts_offer_what_is_possible_and_count_the_added_round() -> None:
+async def test_prompts_offer_possible_changes_and_count_the_added_round() -> None:
     played = await run(always(adjust="extend", reason=WHY))
     first, second, third = (
         s.user for s in played.cast.sent_to("moderator") if asked_for(s) == "summary"
@@ -142,14 +142,14 @@ async def test_prompts_offer_what_is_possible_and_count_the_added_round() -> Non
     assert WHY in third
 
 
-async def test_the_record_and_the_facts_have_the_change() -> None:
+async def test_record_and_summary_facts_show_the_change() -> None:
     record = (await run(always(adjust="extend", reason=WHY))).state["trace"]
     assert record["adjustments"] == [{"round": 2, "change": "extend", "text": WHY}]
     assert ("Rounds", f"one round added after round 2: {WHY}") in moderated_facts(record)
 
 
 @pytest.mark.parametrize("wrong", [{"round_count": 6}, {"min_round_count": 4}])
-def test_the_plan_must_be_within_the_limits(wrong: dict[str, int]) -> None:
+def test_round_count_must_be_within_its_limits(wrong: dict[str, int]) -> None:
     with pytest.raises(ValidationError, match="min_round_count"):
         ModeratedSettings.model_validate({"moderator_may_adjust": True} | wrong)
     ModeratedSettings.model_validate(wrong)

@@ -1,4 +1,4 @@
-"""The fact checker: what it lists, what it checks against what, and what becomes of it."""
+"""The fact checker: its claims, sources, verdicts and failures."""
 
 import asyncio
 from pathlib import Path
@@ -32,7 +32,7 @@ def documents(tmp_path: Path) -> list[Document]:
 
 
 def check(sent: Sent) -> str:
-    """Decides by the passages it was shown, as a real checker would."""
+    """Decide from the passages in the prompt, as a real checker would."""
     claim = sent.user.split("## The claim to check")[1]
     if FALSE in claim and "found 12 holes" in sent.user:
         found = {"verdict": "contradicted", "source": "[audit:1]", "why": "It found 12."}
@@ -44,7 +44,7 @@ def check(sent: Sent) -> str:
 
 
 def claims_of(sent: Sent) -> str:
-    """Lists what Ben claims in his argument; nobody else claims anything."""
+    """List the claims of Ben's argument, and none for other statements."""
     about = sent.user.split("## The statement\n")[1]
     listed = [FALSE, TRUE, UNKNOWN] if about.startswith("Ben, argument:") else []
     return with_block("Listed.", claims=listed)(sent)
@@ -62,12 +62,12 @@ async def checked(cast: Cast, documents: list[Document], **changes: Any) -> Play
 
 
 def scored(cast: Cast, stage: str) -> Sent:
-    """The call that scores a stage as it was spoken; all are made at once, in no order."""
+    """Return the call that scores a stage in spoken order; the calls arrive in any order."""
     asked, first = f"## The statements to score: {stage}\n", f"Speaker 1: {HELD['Ann']}"
     return next(s for s in cast.sent_to("judge") if asked in s.user and first in s.user)
 
 
-async def test_a_false_claim_is_caught_put_to_its_speaker_and_corrected(
+async def test_speaker_of_a_contradicted_claim_can_correct_it(
     documents: list[Document],
 ) -> None:
     cast = checking_cast()
@@ -100,7 +100,9 @@ async def test_a_false_claim_is_caught_put_to_its_speaker_and_corrected(
     assert correction.text == "I take the 50 back: it was 12."
 
 
-async def test_the_record_the_others_and_the_judge_learn_of_it(documents: list[Document]) -> None:
+async def test_fact_checks_are_recorded_and_shown_to_speakers_and_judge(
+    documents: list[Document],
+) -> None:
     cast = checking_cast()
     played = await checked(cast, documents)
     checks = played.state["trace"]["fact_checks"]
@@ -121,7 +123,7 @@ async def test_the_record_the_others_and_the_judge_learn_of_it(documents: list[D
 
 
 @pytest.mark.parametrize("verdict", ["contradicted", "supported"])
-async def test_a_source_nobody_was_shown_decides_nothing(verdict: str) -> None:
+async def test_verdict_with_an_unknown_source_is_unverifiable(verdict: str) -> None:
     found = {"verdict": verdict, "source": "audit:7", "why": "It says so."}
     checker: Any = {"claims": claims_of, "check": with_block("Checked.", **found)}
     played = await debate(checking_cast(checker=checker), round_count=1, fact_check=True)
@@ -141,14 +143,14 @@ async def test_a_source_nobody_was_shown_decides_nothing(verdict: str) -> None:
         ("audit:1; audit:7", "no source"),
     ],
 )
-def test_a_check_may_rest_on_several_sources(named: str, source: str) -> None:
+def test_fact_check_can_cite_several_sources(named: str, source: str) -> None:
     block = CheckBlock(verdict="contradicted", source=named, why="It says so.")
     found = block.of(FALSE, ["audit:1", "terms-and-more:2"])
     assert found.source == source
     assert found.verdict == ("unverifiable" if source == "no source" else "contradicted")
 
 
-async def test_every_check_of_a_debate_has_a_nonce_of_its_own() -> None:
+async def test_every_fact_check_call_has_its_own_nonce() -> None:
     checker: Any = {"claims": with_block("Two.", claims=[TRUE, UNKNOWN]), "check": check}
     cast = floor_cast(checker=checker)
     await debate(cast, round_count=1, fact_check=True)
@@ -157,7 +159,7 @@ async def test_every_check_of_a_debate_has_a_nonce_of_its_own() -> None:
     assert len(set(nonces)) == len(nonces)
 
 
-async def test_the_judge_and_the_moderator_learn_which_quotes_were_made_up(
+async def test_judge_and_moderator_see_which_quotes_were_not_found(
     documents: list[Document],
 ) -> None:
     made_up = "“the closed one was never audited by Ann at all”"
@@ -185,7 +187,7 @@ async def test_every_statement_is_checked_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("named", ["", "Own knowledge"])
-async def test_without_documents_there_is_own_knowledge(named: str) -> None:
+async def test_checker_uses_its_own_knowledge_without_documents(named: str) -> None:
     made_up = with_block("Checked.", verdict="contradicted", source=named, why="It is not so.")
     cast = checking_cast(checker={"claims": claims_of, "check": made_up})
     played = await debate(cast, round_count=1, fact_check=True)
@@ -194,7 +196,7 @@ async def test_without_documents_there_is_own_knowledge(named: str) -> None:
     assert told(played).count("ben correction 1") == 1
 
 
-async def test_each_claim_gets_the_passages_nearest_to_it(documents: list[Document]) -> None:
+async def test_each_claim_is_checked_with_its_nearest_passages(documents: list[Document]) -> None:
     cast = checking_cast()
     played = await checked(cast, documents, passages=1)
     asked = [s for s in cast.sent_to("checker") if asked_for(s) == "check"]
@@ -252,7 +254,7 @@ async def test_no_more_than_five_claims_are_checked() -> None:
     assert len(first.assessment.claims) == 5
 
 
-async def test_a_checker_that_cannot_be_read_checks_nothing_and_says_so() -> None:
+async def test_unreadable_claim_list_is_reported_and_nothing_is_checked() -> None:
     cast = floor_cast(checker={"claims": "I have my doubts."})
     played = await debate(cast, round_count=0, fact_check=True)
     assert {(entry.what, entry.seat) for entry in played.degraded} == {
@@ -261,7 +263,7 @@ async def test_a_checker_that_cannot_be_read_checks_nothing_and_says_so() -> Non
     assert played.state["trace"]["fact_checks"] == []
 
 
-async def test_a_check_that_cannot_be_read_leaves_the_claim_unverified() -> None:
+async def test_unreadable_fact_check_leaves_the_claim_unverifiable() -> None:
     cast = checking_cast(checker={"claims": claims_of, "check": "Hm."})
     played = await debate(cast, round_count=1, fact_check=True)
     verdicts = {(c["verdict"], c["source"]) for c in played.state["trace"]["fact_checks"]}
@@ -269,7 +271,7 @@ async def test_a_check_that_cannot_be_read_leaves_the_claim_unverified() -> None
     assert [entry.what for entry in played.degraded] == ["not_checked"] * 3
 
 
-async def test_a_checker_that_fails_costs_the_check_and_not_the_debate() -> None:
+async def test_failed_checker_does_not_stop_the_debate() -> None:
     def fail(sent: Sent) -> str:
         raise ConnectionError("down")
 
@@ -282,7 +284,7 @@ async def test_a_checker_that_fails_costs_the_check_and_not_the_debate() -> None
 @pytest.mark.parametrize(
     ("who", "what"), [("checker", "claims"), ("checker", "check"), ("judge", "stage")]
 )
-async def test_what_a_call_took_that_brought_nothing_is_counted(who: str, what: str) -> None:
+async def test_tokens_of_calls_without_a_result_are_counted(who: str, what: str) -> None:
     lines: dict[str, Any] = {"claims": claims_of, "check": check} if who == "checker" else {}
     cast = checking_cast(**{who: lines | {what: ""}})
     played = await debate(cast, round_count=1, fact_check=True, max_retries=0)

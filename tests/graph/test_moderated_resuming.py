@@ -1,4 +1,4 @@
-"""A moderated debate stopped in the middle: no call that was finished is made again."""
+"""Resuming an interrupted moderated debate repeats no finished call."""
 
 import asyncio
 from typing import Any
@@ -30,7 +30,7 @@ _AT_ONCE = {"check": 1, "stage": 2}
 
 
 class Crash(BaseException):
-    """The process dies: nothing in the application may catch this."""
+    """Simulates the death of the process; the application must not catch it."""
 
 
 async def run(cast: Cast, given: Any = TOPIC, **changes: Any) -> Played:
@@ -85,7 +85,7 @@ async def _on(thread: str, cast: Cast, given: Any) -> Played:
 
 
 @pytest.mark.parametrize("sign", ["Score each of these statements", "Check this one claim"])
-async def test_of_calls_at_the_same_time_only_the_one_that_died_is_made_again(sign: str) -> None:
+async def test_only_the_crashed_one_of_parallel_calls_is_repeated(sign: str) -> None:
     calm = await undisturbed()
     cast, asked, crashed = cast_that_checks(), 0, False
     others_done = asyncio.Event()
@@ -119,7 +119,7 @@ async def test_of_calls_at_the_same_time_only_the_one_that_died_is_made_again(si
     assert len(cast.sent) == len(calm.cast.sent)
 
 
-async def test_a_pause_waits_for_the_turn_in_hand_and_goes_on_behind_it() -> None:
+async def test_pause_waits_for_the_current_turn_and_resumes_after_it() -> None:
     control, cast = RunControl(), cast_that_checks()
     cast.before = lambda sent: control.request_drain() if asked_for(sent) == "rebuttal" else None
     with pytest.raises(GraphDrained):
@@ -131,7 +131,7 @@ async def test_a_pause_waits_for_the_turn_in_hand_and_goes_on_behind_it() -> Non
     assert len(cast.sent) == len(calm.cast.sent)
 
 
-async def test_a_side_that_fails_stops_the_debate_and_resumes_where_it_was() -> None:
+async def test_failed_advocate_stops_the_debate_which_resumes_there() -> None:
     def fail(sent: Sent) -> str:
         raise ConnectionError("down")
 

@@ -1,4 +1,4 @@
-"""A statement that takes too long is cut off at a sentence, and marked."""
+"""A statement over its time limit is cut off at a sentence and marked."""
 
 from itertools import count
 
@@ -14,7 +14,7 @@ SAID = "The first reason is short. The second one takes its time. The third is n
 
 @pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A clock that is a second later each time it is read, which is once per piece of text."""
+    """Advance the clock by one second per chunk of text."""
     ticks = count()
     monkeypatch.setattr("contend.nodes.calls.stream.seconds_now", lambda: float(next(ticks)))
 
@@ -27,7 +27,7 @@ async def opened(seconds: float | None) -> Played:
     return await debate(talking(), round_count=0, statement_max_seconds=seconds)
 
 
-async def test_the_rest_is_cut_off_at_a_sentence() -> None:
+async def test_overlong_statement_is_cut_off_at_a_sentence() -> None:
     played = await opened(9)  # ten pieces of seven characters: into the third sentence
     opening = next(turn for turn in played.turns if turn.phase == "opening")
     assert opening.text == "The first reason is short. The second one takes its time."
@@ -37,7 +37,7 @@ async def test_the_rest_is_cut_off_at_a_sentence() -> None:
     assert played.degraded == []
 
 
-async def test_the_cut_is_in_the_event_the_terminal_and_the_record() -> None:
+async def test_cut_off_is_in_the_event_the_terminal_and_the_record() -> None:
     played = await opened(9)
     (sent,) = (
         each
@@ -61,7 +61,7 @@ async def test_later_speakers_see_what_was_said_in_time() -> None:
 
 
 @pytest.mark.parametrize("seconds", [None, 60])
-async def test_in_time_nothing_is_cut(seconds: float | None) -> None:
+async def test_statement_within_its_time_limit_is_not_cut(seconds: float | None) -> None:
     played = await opened(seconds)
     opening = next(turn for turn in played.turns if turn.phase == "opening")
     assert opening.text == SAID

@@ -1,4 +1,4 @@
-"""What refine does when models fail: each rung of its ladder, by timeouts and errors of a server.
+"""Fallbacks of refine when calls to a model server fail or time out.
 
 Every fault is tried as a timeout, as an error that would be worth a retry, and as one that is not.
 """
@@ -39,7 +39,7 @@ Fails = Callable[[str, str, int], bool]
 
 
 def asked_for(request: Request) -> tuple[str, int]:
-    """What a call is for, and its round as far as the prompt tells."""
+    """Return the purpose of a call, and its round if the prompt shows it."""
     text = request.user
     if "Rate this answer" in text:
         return "score", 0
@@ -65,7 +65,7 @@ def table(fault: Reply, fails: Fails) -> Callable[[Request], Reply | str]:
 
 
 def _param(name: str) -> ParameterSet:
-    """Faults of time are waited for."""
+    """Mark faults that run into a timeout as slow."""
     marks = [pytest.mark.slow] if name in ("timeout", "stall") else []
     return pytest.param(FAULTS[name], id=name, marks=marks)
 
@@ -88,7 +88,7 @@ async def debated(server: ModelServer, fault: Reply, fails: Fails, **changes: An
 
 
 def steps(played: Played) -> list[tuple[str | None, int | None, str]]:
-    """The ladder's own entries: what the calls themselves report is left aside."""
+    """Return the degradations of the protocol without those of single calls."""
     calls = ("failed", "fell_back", "retried", "not_rated")
     return [(d.seat, d.round, d.what) for d in played.degraded if d.what not in calls]
 
@@ -109,7 +109,9 @@ def announced(played: Played) -> list[str]:
     return [e["metadata"]["what"] for e in played.named("degraded")]
 
 
-async def test_without_feedback_general_advice_stands_in(server: ModelServer, fault: Reply) -> None:
+async def test_failed_feedback_is_replaced_by_general_advice(
+    server: ModelServer, fault: Reply
+) -> None:
     played = await debated(server, fault, lambda _, task, number: (task, number) == ("feedback", 1))
     assert steps(played)[0] == ("judge", 1, "generic_feedback")
     assert "generic_feedback" in announced(played)
@@ -124,7 +126,7 @@ async def test_without_feedback_general_advice_stands_in(server: ModelServer, fa
     assert load("shared/feedback") not in later.user
 
 
-async def test_who_fails_in_a_round_keeps_its_previous_answer(
+async def test_seat_that_fails_in_a_round_keeps_its_previous_answer(
     server: ModelServer, fault: Reply
 ) -> None:
     played = await debated(server, fault, lambda model, _, number: (model, number) == ("ben", 1))
@@ -144,7 +146,7 @@ async def test_who_fails_in_a_round_keeps_its_previous_answer(
     }
 
 
-async def test_who_fails_at_the_start_sits_out_and_is_asked_again(
+async def test_seat_that_fails_at_the_start_skips_the_round_and_is_retried(
     server: ModelServer, fault: Reply
 ) -> None:
     played = await debated(server, fault, lambda model, _, number: (model, number) == ("ann", 0))
@@ -159,7 +161,7 @@ async def test_who_fails_at_the_start_sits_out_and_is_asked_again(
     assert asked == {"ann": 3, "ben": 3, "cyd": 3}
 
 
-async def test_who_sat_out_may_join_later(server: ModelServer) -> None:
+async def test_skipped_seat_can_join_later(server: ModelServer) -> None:
     broken = True
 
     def fails(model: str, task: str, _: int) -> bool:
@@ -180,7 +182,7 @@ async def test_all_failing_at_the_start_fails_the_debate(server: ModelServer, fa
     assert len(server.calls) == 3
 
 
-async def test_all_failing_in_a_round_leaves_the_initial_answers(
+async def test_initial_answers_are_merged_if_every_seat_fails_in_a_round(
     server: ModelServer, fault: Reply
 ) -> None:
     played = await debated(server, fault, lambda _, task, number: (task, number) == ("answer", 2))
@@ -195,7 +197,7 @@ async def test_all_failing_in_a_round_leaves_the_initial_answers(
     assert played.state["final_answer"] == "Merged."
 
 
-async def test_no_further_round_is_tried_after_that(server: ModelServer) -> None:
+async def test_no_further_round_runs_after_every_seat_failed(server: ModelServer) -> None:
     played = await debated(
         server,
         FAULTS["refusal"],
@@ -207,7 +209,7 @@ async def test_no_further_round_is_tried_after_that(server: ModelServer) -> None
     assert len(sent_for(server, "answer")) == 6
 
 
-async def test_the_merge_runs_when_the_whole_debate_part_fails(
+async def test_merge_runs_if_feedback_and_refinement_fail(
     server: ModelServer, fault: Reply
 ) -> None:
     played = await debated(server, fault, lambda _, task, number: task == "feedback" or number > 0)
@@ -219,7 +221,7 @@ async def test_the_merge_runs_when_the_whole_debate_part_fails(
     assert played.state["final_answer"] == "Merged."
 
 
-async def test_without_a_merge_the_best_latest_answer_is_returned_as_what_it_is(
+async def test_failed_merge_returns_a_latest_answer_labelled_as_such(
     server: ModelServer, fault: Reply
 ) -> None:
     played = await debated(server, fault, lambda _, task, __: task == "merge")
@@ -234,7 +236,9 @@ async def test_without_a_merge_the_best_latest_answer_is_returned_as_what_it_is(
     assert told["metadata"]["status"] == "kept_previous"
 
 
-async def test_a_judge_that_did_not_merge_is_not_said_to_have(server: ModelServer) -> None:
+async def test_judge_that_failed_to_merge_is_not_recorded_as_the_writer(
+    server: ModelServer,
+) -> None:
     merged = await debated(server, FAULTS["refusal"], lambda *_: False)
     assert merged.state["trace"]["auto_score"]["judge_wrote_answer"] is True
     unmerged = await debated(server, FAULTS["refusal"], lambda _, task, __: task == "merge")
@@ -258,7 +262,7 @@ async def test_refinement_and_feedback_are_never_retried_but_other_calls_are(
     assert tried == {("ben", "answer", 1): 1, ("judge", "feedback", 2): 1, ("judge", "merge", 0): 3}
 
 
-async def test_a_fallback_model_goes_before_the_previous_answer(server: ModelServer) -> None:
+async def test_fallback_model_is_tried_before_the_previous_answer(server: ModelServer) -> None:
     seats = [{**SEATS[0], "fallbacks": ["openai:spare"]}, *SEATS[1:]]
     played = await debated(
         server,
@@ -271,7 +275,7 @@ async def test_a_fallback_model_goes_before_the_previous_answer(server: ModelSer
     assert {d.what for d in played.degraded if d.seat == "ann"} == {"fell_back"}
 
 
-async def test_every_entry_says_whom_when_what_and_why(server: ModelServer) -> None:
+async def test_degradations_are_recorded_with_their_reason(server: ModelServer) -> None:
     played = await debated(
         server, FAULTS["timeout"], lambda model, _, number: (model, number) == ("cyd", 1)
     )
@@ -281,7 +285,7 @@ async def test_every_entry_says_whom_when_what_and_why(server: ModelServer) -> N
     assert played.state["trace"]["degraded"] == [entry.model_dump() for entry in played.degraded]
 
 
-async def test_what_a_failed_call_cost_is_unknown_not_nothing(server: ModelServer) -> None:
+async def test_cost_of_a_failed_call_is_unknown_instead_of_zero(server: ModelServer) -> None:
     played = await debated(
         server, FAULTS["timeout"], lambda model, _, number: (model, number) == ("cyd", 1)
     )

@@ -1,4 +1,4 @@
-"""Answers too long for a window: what is shown of them, and that it is said."""
+"""Answers too long for the context window are shortened, and this is reported."""
 
 from tests.graph.test_refine import refined
 from tests.support.scripted import Sent, refining_cast
@@ -9,14 +9,14 @@ def paragraphs(letter: str, count: int) -> list[str]:
 
 
 def shown(sent: Sent, letter: str, count: int) -> list[int]:
-    """The paragraphs of an answer that are in a prompt; never a part of one."""
+    """Return the paragraphs of an answer in a prompt; check that none is partial."""
     whole = [n for n, each in enumerate(paragraphs(letter, count)) if each.strip() in sent.user]
     mentioned = [n for n in range(count) if f"{letter}{n} " in sent.user]
     assert mentioned == whole
     return whole
 
 
-async def test_everybody_is_shown_the_newest_paragraphs_of_each_by_equal_shares() -> None:
+async def test_prompts_show_equal_shares_of_the_last_paragraphs() -> None:
     texts = {name: "\n\n".join(paragraphs(name[0], 12)) for name in ("ann", "ben", "cyd")}
     cast = refining_cast(**texts)
     played = await refined(cast, max_debate_rounds=1, context_tokens=3000)

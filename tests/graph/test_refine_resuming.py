@@ -1,4 +1,4 @@
-"""Refine stopped in the middle: no answer that was finished is asked for again."""
+"""Resuming an interrupted refine debate repeats no finished answer."""
 
 import asyncio
 from collections import Counter
@@ -20,7 +20,7 @@ DEBATERS = ("ann", "ben", "cyd")
 
 
 class Crash(BaseException):
-    """The process dies: nothing in the application may catch this."""
+    """Simulates the death of the process; the application must not catch it."""
 
 
 @asynccontextmanager
@@ -86,7 +86,7 @@ async def test_a_crash_in_one_of_three_answers_repeats_none_of_the_others(
     assert resumed.path[0] == "propose"
 
 
-async def test_a_pause_lets_all_who_speak_finish() -> None:
+async def test_pause_lets_running_speakers_finish() -> None:
     control, cast = RunControl(), refining_cast()
     cast.before = lambda sent: control.request_drain() if sent.model == "ben" else None
     with pytest.raises(GraphDrained):

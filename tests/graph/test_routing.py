@@ -1,16 +1,14 @@
-"""The drawing of the graph is the design's."""
-
 from contend.graph.adversarial import graph
 
 # Checkpoints store these names. Renaming one strands every paused debate: add, never rename.
 FROZEN_NODES = {"retrieve", "propose", "critique", "judge_continue", "synthesize", "score", "store"}
 
 
-def test_the_nodes_are_the_frozen_ones() -> None:
+def test_node_names_are_unchanged() -> None:
     assert set(graph.get_graph().nodes) == FROZEN_NODES | {"__start__", "__end__"}
 
 
-def test_the_edges_are_the_designs() -> None:
+def test_graph_has_the_designed_edges() -> None:
     edges = {(edge.source, edge.target, edge.conditional) for edge in graph.get_graph().edges}
     assert edges == {
         ("__start__", "retrieve", False),

@@ -1,4 +1,4 @@
-"""Settings of several equal seats: who sits there, who was named, and with which models."""
+"""Settings of seats: ids, chosen models and rounds."""
 
 import math
 
@@ -33,13 +33,13 @@ def seats(*names: str) -> tuple[SeatChoice, ...]:
         (["a 2", "a", "a?"], ["a-2", "a", "a-3"]),
     ],
 )
-def test_ids_are_unique_slugs_that_nobody_else_has(names: list[str], ids: list[str]) -> None:
+def test_seat_ids_are_unique_slugs(names: list[str], ids: list[str]) -> None:
     settings = RefineSettings(seats=seats(*names))
     assert [seat.id for seat in settings.build_seats()] == [*ids, "judge"]
     assert settings.opening_seats == tuple(ids)
 
 
-def test_the_default_table() -> None:
+def test_default_seats_have_their_models() -> None:
     table = [(seat.id, seat.role, seat.model) for seat in RefineSettings().build_seats()]
     assert table == [
         ("debater-1", "debater", "ollama:qwen3:32b"),
@@ -50,19 +50,17 @@ def test_the_default_table() -> None:
 
 
 @pytest.mark.parametrize("schema", SETTINGS.values(), ids=SETTINGS)
-class TestNaming:
-    def test_by_default_nobody_is_named(self, schema: type[DebateSettings]) -> None:
+class TestChosenModels:
+    def test_no_model_is_chosen_by_default(self, schema: type[DebateSettings]) -> None:
         settings = schema()
         assert not any(settings.has_chosen_model(seat) for seat in settings.build_seats())
 
-    def test_one_model_names_them_all(self, schema: type[DebateSettings]) -> None:
+    def test_one_model_is_chosen_for_every_seat(self, schema: type[DebateSettings]) -> None:
         settings = schema.model_validate(schema.settings_for_model("openai:one"))
         assert {seat.model for seat in settings.build_seats()} == {"openai:one"}
         assert all(settings.has_chosen_model(seat) for seat in settings.build_seats())
 
-    def test_chosen_models_are_kept_and_named_in_what_is_stored(
-        self, schema: type[DebateSettings]
-    ) -> None:
+    def test_chosen_models_are_stored_as_chosen(self, schema: type[DebateSettings]) -> None:
         chosen = {seat.id: f"openai:{seat.id}" for seat in schema().build_seats()}
         stored = schema().with_models(chosen).model_dump(mode="json")
         again = schema.model_validate(stored)
@@ -70,7 +68,7 @@ class TestNaming:
         assert all(again.has_chosen_model(seat) for seat in again.build_seats())
 
 
-def test_seats_and_judge_are_named_apart() -> None:
+def test_models_of_seats_and_judge_are_chosen_separately() -> None:
     settings = RefineSettings(seats=seats("Ann", "Ben"))
     assert [settings.has_chosen_model(seat) for seat in settings.build_seats()] == [
         True,
@@ -86,7 +84,7 @@ def test_seats_and_judge_are_named_apart() -> None:
     ]
 
 
-def test_how_a_seat_is_named() -> None:
+def test_model_option_shows_how_to_choose_a_model() -> None:
     ann, *_, judge = refine_settings().build_seats()
     assert refine_settings().model_option(ann) == "--seat 'Ann=PROVIDER:NAME'"
     assert refine_settings().model_option(judge) == "--set judge_model=PROVIDER:NAME"
@@ -95,18 +93,18 @@ def test_how_a_seat_is_named() -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1, 9])
-def test_too_few_or_too_many_seats(count: int) -> None:
+def test_too_few_or_too_many_seats_are_refused(count: int) -> None:
     with pytest.raises(ValidationError, match=f"2 to 8 seats, not {count}"):
         RefineSettings(seats=seats(*(f"s{n}" for n in range(count))))
 
 
 @pytest.mark.parametrize("count", [2, 8])
-def test_just_enough_seats(count: int) -> None:
+def test_smallest_and_largest_number_of_seats_are_accepted(count: int) -> None:
     settings = RefineSettings(seats=seats(*(f"s{n}" for n in range(count))))
     assert len(settings.build_seats()) == count + 1
 
 
-def test_templates_are_for_all_who_answer_unless_told_otherwise() -> None:
+def test_template_seats_must_be_answering_seats() -> None:
     assert RefineSettings().template_seats is None
     assert RefineSettings(template_seats=("debater-2",)).template_seats == ("debater-2",)
     with pytest.raises(ValidationError, match="names 'judge'"):
@@ -122,19 +120,21 @@ def test_templates_are_for_all_who_answer_unless_told_otherwise() -> None:
         (RefineSettings(enable_debate=False), (0, 0)),
     ],
 )
-def test_rounds(settings: DebateSettings, rounds: tuple[int, int]) -> None:
+def test_strategy_has_the_configured_rounds(
+    settings: DebateSettings, rounds: tuple[int, int]
+) -> None:
     assert strategy_for(settings).rounds == rounds
 
 
 @pytest.mark.parametrize("protocol", SETTINGS)
 @pytest.mark.parametrize("number", [math.inf, math.nan])
-def test_no_setting_is_without_end(protocol: str, number: float) -> None:
-    """Settings are kept as JSON, which has no such numbers, and PostgreSQL refuses them."""
+def test_infinite_and_nan_settings_are_refused(protocol: str, number: float) -> None:
+    """JSON, in which settings are stored, has no such numbers, and PostgreSQL refuses them."""
     with pytest.raises(ValidationError):
         SETTINGS[protocol].model_validate({"total_timeout": number})
 
 
-def test_positions_that_read_differently_are_not_the_same() -> None:
+def test_only_equal_positions_are_duplicates() -> None:
     assert first_duplicate_position(["Use 10²", "Use 102"]) is None
     assert first_duplicate_position(["It does.", " it  does"]) == "It does."
 
@@ -149,7 +149,7 @@ def test_positions_that_read_differently_are_not_the_same() -> None:
         (RefineSettings(), {"max_debate_rounds": 2, "templates": False}),
     ],
 )
-def test_small_models_get_few_rounds_and_no_templates_unless_chosen(
+def test_small_models_default_to_two_rounds_without_templates(
     settings: DebateSettings, adapted: dict[str, object]
 ) -> None:
     found = settings.adapted_to_small_models()

@@ -1,4 +1,4 @@
-"""The form that Studio shows for the settings of each protocol."""
+"""The settings form of each protocol in Studio."""
 
 from importlib import import_module
 from typing import Any
@@ -24,7 +24,7 @@ def test_the_form_begins_with_one_model_and_the_protocols_own_fields(protocol: s
 
 
 @pytest.mark.parametrize("protocol", SETTINGS)
-def test_every_setting_of_a_role_is_shown_at_the_nodes_of_the_graph(protocol: str) -> None:
+def test_every_role_setting_is_shown_at_its_graph_nodes(protocol: str) -> None:
     nodes = {*BUILDERS[protocol].nodes}
     fields = form_of(protocol)["properties"]
     used = {name: field.get("langgraph_nodes", []) for name, field in fields.items()}

@@ -1,4 +1,4 @@
-"""Stored settings stay readable when a later release has tighter limits or other names."""
+"""Stored settings stay readable in releases with tighter limits or other names."""
 
 from typing import Any
 
@@ -27,9 +27,7 @@ def as_json(settings: Any, names: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("protocol", "stored"), TOO_TIGHT)
-def test_values_beyond_a_limit_are_read_as_they_were_stored(
-    protocol: str, stored: dict[str, Any]
-) -> None:
+def test_values_beyond_a_limit_are_read_unchanged(protocol: str, stored: dict[str, Any]) -> None:
     model = SETTINGS[protocol]
     with pytest.raises(ValidationError):
         model.model_validate(stored)
@@ -40,7 +38,7 @@ def test_values_beyond_a_limit_are_read_as_they_were_stored(
 
 
 @pytest.mark.parametrize("sides", [SIDES, [{"name": LONG}, SIDES[0]]])
-def test_sides_beyond_a_limit_are_read_too(sides: list[dict[str, Any]]) -> None:
+def test_advocates_beyond_a_limit_are_read_unchanged(sides: list[dict[str, Any]]) -> None:
     found = read_stored(SETTINGS["moderated"], {"positions": sides, "round_count": 1})
     read = found.model_dump(mode="json")["positions"]
     assert [side["name"] for side in read] == [side["name"] for side in sides]
@@ -57,7 +55,7 @@ def test_sides_beyond_a_limit_are_read_too(sides: list[dict[str, Any]]) -> None:
         {"statement_max_seconds": []},
     ],
 )
-def test_a_value_of_an_unknown_form_becomes_the_default(stored: dict[str, Any]) -> None:
+def test_invalid_stored_value_becomes_the_default(stored: dict[str, Any]) -> None:
     model = SETTINGS["moderated"]
     found = read_stored(model, stored | {"max_round_count": 7})
     assert as_json(found, stored) == as_json(model(), stored)

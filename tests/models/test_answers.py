@@ -1,4 +1,4 @@
-"""The time limits of a streamed answer, on a clock that waits for nothing."""
+"""The time limits of a streamed answer, with a simulated clock."""
 
 import asyncio
 import json
@@ -48,7 +48,7 @@ def ollama_line(text: str, finish: str | None = None) -> bytes:
 
 
 def steps(model: str, before: list[Step], between: list[Step]) -> list[Step]:
-    """The answer `one two`, with what is sent before its first and its second token."""
+    """Return a stream of `one two` with steps before its first and second token."""
     if model == OLLAMA:
         first, second = (ollama_line(word) for word in WORDS)
         return [*before, first, *between, second, ollama_line("", "stop")]
@@ -59,7 +59,7 @@ def steps(model: str, before: list[Step], between: list[Step]) -> list[Step]:
 
 
 class Wire:
-    """Answers every request with the same bytes, on the clock of the event loop."""
+    """Answers every request with the same bytes, timed by the event loop."""
 
     def __init__(self) -> None:
         self.steps: list[Step] = []
@@ -135,7 +135,7 @@ async def test_silence_after_the_first_token_is_a_stall(wire: Wire, model: str) 
 
 @pytest.mark.parametrize("model", [OPENAI, OPENROUTER, OLLAMA])
 @pytest.mark.looptime
-async def test_a_late_first_token_is_not_asked_for_again(wire: Wire, model: str) -> None:
+async def test_a_first_token_timeout_is_not_retried(wire: Wire, model: str) -> None:
     wire.steps, troubles = steps(model, [301.0], []), list[FailedAttempt]()
     with pytest.raises(ModelFailed, match="raise the setting first_token_timeout") as failed:
         await ask(model, troubles)
@@ -145,7 +145,7 @@ async def test_a_late_first_token_is_not_asked_for_again(wire: Wire, model: str)
 
 
 @pytest.mark.looptime
-async def test_a_built_in_model_may_take_any_time_for_its_first_token(wire: Wire) -> None:
+async def test_built_in_models_have_no_first_token_timeout(wire: Wire) -> None:
     wire.steps = steps(EMBEDDED, [800.0], [])
     assert await ask(EMBEDDED, [], first_token_timeout=1) == "one two"
 
@@ -161,7 +161,7 @@ async def test_the_total_timeout_includes_the_wait_for_the_first_token(wire: Wir
     ("model", "field"), [(OPENROUTER, "reasoning"), (OPENAI, "reasoning_content")]
 )
 @pytest.mark.looptime
-async def test_a_thought_is_a_first_token(wire: Wire, model: str, field: str) -> None:
+async def test_thinking_counts_as_the_first_token(wire: Wire, model: str, field: str) -> None:
     thoughts: list[Step] = [openai_event({field: word}) for word in ("It ", "may ", "rain. ")]
     wire.steps = steps(model, [step for each in thoughts for step in (100.0, each)] + [100.0], [])
     reply = await answer(model, [], idle_timeout=120, first_token_timeout=300)
@@ -178,7 +178,7 @@ PINGS: dict[str, list[Step]] = {
 
 @every_shape
 @pytest.mark.looptime
-async def test_keep_alives_are_activity(wire: Wire, model: str) -> None:
+async def test_keep_alives_reset_the_idle_timeout(wire: Wire, model: str) -> None:
     wire.steps, troubles = steps(model, [], PINGS[model]), list[FailedAttempt]()
     assert await ask(model, troubles, idle_timeout=6) == "one two"
     assert (wire.requests, troubles) == (1, [])
@@ -186,7 +186,7 @@ async def test_keep_alives_are_activity(wire: Wire, model: str) -> None:
 
 @pytest.mark.parametrize("model", [OPENAI, OPENROUTER, OLLAMA])
 @pytest.mark.looptime
-async def test_keep_alives_are_no_first_token(wire: Wire, model: str) -> None:
+async def test_keep_alives_do_not_count_as_the_first_token(wire: Wire, model: str) -> None:
     ping: Step = b"\n" if model == OLLAMA else b": ping\n\n"
     wire.steps = steps(model, [5.0, ping] * 10, [])
     with pytest.raises(ModelFailed) as failed:

@@ -1,4 +1,4 @@
-"""What is reserved before a call, and what counts after it."""
+"""Budget reservations before a call and actual spending after it."""
 
 import asyncio
 from math import inf
@@ -58,7 +58,7 @@ async def spend(ledger: Ledger, usage: Usage, cap: Amount = CAP, **budget: Any) 
         (" " * 80, 5),  # runs of at most 16 in some vocabularies
     ],
 )
-def test_a_text_never_counts_as_less_than_it_has(text: str, real: int) -> None:
+def test_token_estimate_is_never_too_low(text: str, real: int) -> None:
     assert real <= most_tokens(text) <= 4 * real
 
 
@@ -69,7 +69,7 @@ def test_a_prompt_counts_its_messages_and_images() -> None:
     assert prompt_tokens([plain, plain]) > prompt_tokens([plain])
 
 
-async def test_what_a_call_really_used_counts() -> None:
+async def test_counts_the_tokens_a_call_actually_used() -> None:
     ledger = Ledger()
     assert await spend(ledger, used(700, 300)) == 4_000
     assert ledger.spent == Amount(1_000)
@@ -91,7 +91,7 @@ async def test_unknown_usage_counts_as_reserved() -> None:
         (asyncio.CancelledError(), 5_000),
     ],
 )
-async def test_a_failed_call_counts_as_reserved_unless_it_is_known_better(
+async def test_a_failed_call_counts_its_reservation_unless_usage_is_known(
     error: BaseException, counted: int
 ) -> None:
     ledger = Ledger()
@@ -102,7 +102,7 @@ async def test_a_failed_call_counts_as_reserved_unless_it_is_known_better(
 
 
 @pytest.mark.parametrize(("status", "counted"), [(429, 0), (503, 0), (504, 5_000), (408, 5_000)])
-async def test_a_refusal_costs_nothing_but_a_gateway_may_hide_an_answer(
+async def test_a_refused_call_is_free_but_a_gateway_timeout_is_not(
     status: int, counted: int
 ) -> None:
     ledger, refusal = Ledger(), RuntimeError("refused")
@@ -113,14 +113,14 @@ async def test_a_refusal_costs_nothing_but_a_gateway_may_hide_an_answer(
     assert ledger.spent == Amount(counted)
 
 
-async def test_near_the_limit_a_call_may_write_less_and_then_it_is_refused() -> None:
+async def test_lowers_the_token_ceiling_near_the_limit_then_refuses() -> None:
     assert await spend(Ledger(Amount(7_000)), NO_USAGE) == 2_000
     assert await spend(Ledger(Amount(8_500)), NO_USAGE) == 500
     with pytest.raises(OverBudget):
         await spend(Ledger(Amount(8_501)), NO_USAGE)
 
 
-async def test_what_is_kept_for_the_answer_is_not_spent() -> None:
+async def test_does_not_spend_what_is_reserved_for_the_final_answer() -> None:
     assert await spend(Ledger(Amount(5_000)), NO_USAGE, kept=Amount(2_000)) == 2_000
     with pytest.raises(OverBudget):
         await spend(Ledger(Amount(5_000)), NO_USAGE, kept=Amount(4_000))
@@ -134,7 +134,7 @@ async def test_the_cost_is_limited_too() -> None:
     assert reservation.counted == Amount(1_010, 0.0011)
 
 
-async def test_no_call_of_an_unknown_price_fits_in_a_limit_on_cost() -> None:
+async def test_refuses_a_call_of_unknown_price_under_a_cost_limit() -> None:
     settings = scripted_settings(max_cost=1_000_000)
     price = CallPrice.of(parse_spec("openai:unlisted"), settings, 1_000, 4_000, None)
     with pytest.raises(OverBudget):
@@ -144,7 +144,7 @@ async def test_no_call_of_an_unknown_price_fits_in_a_limit_on_cost() -> None:
     assert margin.cost > 1_000_000
 
 
-async def test_calls_at_once_wait_for_what_others_give_back() -> None:
+async def test_parallel_calls_wait_for_unused_reservations_of_others() -> None:
     ledger, running, most = Ledger(), 0, 0.0
     gate = asyncio.Event()
 
@@ -164,14 +164,14 @@ async def test_calls_at_once_wait_for_what_others_give_back() -> None:
     assert ledger.spent == Amount(3_600)
 
 
-async def test_a_call_that_waits_for_room_can_be_paused() -> None:
+async def test_a_call_waiting_for_budget_can_be_paused() -> None:
     ledger = Ledger()
     async with ledger.reserve(CALL, CAP, NO_BUDGET), ledger.reserve(CALL, CAP, NO_BUDGET):
         with pytest.raises(Paused):
             await spend(ledger, NO_USAGE, pause_requested=lambda: True)
 
 
-async def test_what_may_be_spent_is_stored_before_the_call_and_what_was_after_it() -> None:
+async def test_stores_the_reservation_before_the_call_and_usage_after_it() -> None:
     stored: list[tuple[str, Amount]] = []
 
     async def save(entry: str, amount: Amount) -> None:
@@ -182,7 +182,7 @@ async def test_what_may_be_spent_is_stored_before_the_call_and_what_was_after_it
     assert len({entry for entry, _ in stored}) == 1
 
 
-async def test_there_is_one_warning_at_four_fifths() -> None:
+async def test_warns_once_at_80_percent() -> None:
     warned: list[Amount] = []
     ledger = Ledger(Amount(7_500))
     for written in (400, 100, 50):
@@ -215,8 +215,8 @@ def test_models_that_think_need_more_room() -> None:
     assert least_answer(parse_spec("openai:gpt-4.1"), limit=300) == 300
 
 
-async def test_a_ledger_in_use_is_kept_whatever_many_debates_run() -> None:
-    """As in `langgraph dev`, where nobody opens the ledger of a debate."""
+async def test_a_ledger_in_use_is_kept_when_many_debates_run() -> None:
+    """As in `langgraph dev`, where nothing opens the ledger of a debate."""
     spec, settings = parse_spec("openai:m"), scripted_settings(budget=30_000)
 
     async def call(debate: str, written: int, *during: str) -> None:

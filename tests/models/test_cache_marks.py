@@ -1,4 +1,4 @@
-"""What a provider that caches on request is sent."""
+"""Cache marks sent to providers that cache on request."""
 
 import json
 import re
@@ -57,14 +57,14 @@ def test_no_block_is_empty() -> None:
         assert [block["text"] for block in _marked(text, len(HISTORY))][-1].startswith("**Skeptic")
 
 
-def test_the_last_repeated_speech_is_marked_and_every_speech_is_a_block() -> None:
+def test_each_speech_is_a_block_and_the_last_repeated_one_is_marked() -> None:
     blocks = _marked(f"{HISTORY}\n\n## Your task\nAnswer.", len(HISTORY))
     assert ["cache_control" in block for block in blocks] == [False, True, False]
     assert "".join(block["text"] for block in blocks) == f"{HISTORY}\n\n## Your task\nAnswer."
 
 
 def test_a_longer_history_begins_with_the_same_blocks() -> None:
-    """The provider finds what it has cached only where a block ended before."""
+    """Providers match cached prefixes only at block boundaries."""
     longer = f"{HISTORY}\n\n**Proposer:**\n<proposer 0a1b2c>\nYes!\n</proposer 0a1b2c>"
     before, after = (_marked(f"{text}\n\nGo.", len(text)) for text in (HISTORY, longer))
     assert [each["text"] for each in before[:2]] == [each["text"] for each in after[:2]]
@@ -76,14 +76,14 @@ def caching(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(_registered, "scripted", marked)
 
 
-async def test_only_a_provider_that_needs_marks_is_sent_them() -> None:
+async def test_other_providers_get_no_cache_marks() -> None:
     played = await play(full_cast(), max_rounds=3)
     assert not any(_marked_beginnings(sent) for sent in played.cast.sent)
 
 
 @pytest.mark.usefixtures("caching")
 @pytest.mark.parametrize("rounds", [1, 2, 3, 4])
-async def test_a_debate_marks_what_the_same_seat_is_sent_twice(rounds: int) -> None:
+async def test_a_debate_marks_prompts_that_a_seat_gets_again(rounds: int) -> None:
     played = await play(full_cast(), "Why?", min_rounds=rounds, max_rounds=rounds)
     for seat in ("proposer", "skeptic"):
         marked = [_marked_beginnings(sent) for sent in played.cast.sent_to(seat)]
@@ -99,7 +99,7 @@ async def test_a_debate_marks_what_the_same_seat_is_sent_twice(rounds: int) -> N
 @pytest.mark.usefixtures("caching")
 @pytest.mark.parametrize("rounds", [1, 2, 4])
 @pytest.mark.parametrize("mode", ["external_judge", "self_convergence", "display_only"])
-async def test_a_forum_marks_nothing_in_vain(mode: str, rounds: int) -> None:
+async def test_every_cache_mark_in_a_forum_is_used(mode: str, rounds: int) -> None:
     settings = forum_settings(max_rounds=rounds, judge_mode=mode)
     _check_marks_are_used((await play(forum_cast(), "Why?", settings=settings)).cast)
 
@@ -108,7 +108,7 @@ async def test_a_forum_marks_nothing_in_vain(mode: str, rounds: int) -> None:
 @pytest.mark.parametrize(
     "prompt", ["Round {round}: {question} {history}", "{question}\n\n{history}\n\nSpeak."]
 )
-async def test_a_users_own_prompt_is_marked_as_far_as_it_is_repeated(prompt: str) -> None:
+async def test_every_cache_mark_in_a_custom_prompt_is_used(prompt: str) -> None:
     custom: dict[str, Any] = {
         "debate_format": "custom",
         "custom_format_prompt": prompt,
@@ -119,7 +119,7 @@ async def test_a_users_own_prompt_is_marked_as_far_as_it_is_repeated(prompt: str
 
 
 @pytest.mark.usefixtures("caching")
-async def test_refining_marks_nothing_in_vain() -> None:
+async def test_every_cache_mark_in_refine_is_used() -> None:
     played = await play(refining_cast(), "Why?", settings=refine_settings())
     _check_marks_are_used(played.cast)
 
@@ -171,7 +171,7 @@ def _check_marks_are_used(cast: Cast) -> None:
 
 
 def _beginnings(sent: Sent) -> list[str]:
-    """Return the beginnings of a prompt that end where a block ends."""
+    """Return the prefixes of a prompt that end at a block boundary."""
     return [json.dumps(_texts(sent)[: end + 1]) for end in range(len(_texts(sent)))]
 
 
@@ -190,7 +190,7 @@ def _blocks(message: BaseMessage) -> list[dict[str, Any]]:
     return content if isinstance(content, list) else [{"text": content}]
 
 
-def test_what_is_written_to_the_cache_costs_more() -> None:
+def test_cache_writes_cost_more() -> None:
     spec, usage = (
         parse_spec("anthropic:claude-haiku-4-5"),
         Usage(input_tokens=1000, output_tokens=0),
@@ -203,7 +203,7 @@ def test_what_is_written_to_the_cache_costs_more() -> None:
     "details",
     [{"cache_creation": 800}, {"cache_creation": 0, "ephemeral_5m_input_tokens": 800}],
 )
-def test_writes_are_read_from_the_usage(details: Any) -> None:
+def test_reads_cache_writes_from_the_usage(details: Any) -> None:
     counted: Any = {"input_tokens": 1000, "output_tokens": 1, "total_tokens": 1001}
     chunk = AIMessageChunk(content="", usage_metadata={**counted, "input_token_details": details})
     assert _cache_writes(chunk) == 800

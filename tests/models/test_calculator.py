@@ -1,4 +1,4 @@
-"""Arithmetic for models: right, and never long, large or anything but arithmetic."""
+"""The calculator tool: correct results and bounded time and size."""
 
 import re
 import subprocess
@@ -37,7 +37,7 @@ VALUES = {
 
 
 @pytest.mark.parametrize(("expression", "value"), VALUES.items(), ids=VALUES)
-def test_values(expression: str, value: str) -> None:
+def test_calculates_expressions(expression: str, value: str) -> None:
     assert calculate(expression) == value
 
 
@@ -78,15 +78,15 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("expression", "why"), REFUSED.items(), ids=range(len(REFUSED)))
-def test_refused_with_the_reason(expression: str, why: str) -> None:
+def test_refuses_invalid_expressions_with_a_reason(expression: str, why: str) -> None:
     with pytest.raises(NotCalculable) as refusal:
         calculate(expression)
     assert why in str(refusal.value)
 
 
 @pytest.mark.parametrize("expression", ["9**9**9", "9**9**9**9", "2**2**2**2**2**2", "-9**9**9"])
-def test_towers_of_powers_end(expression: str) -> None:
-    """In a process of its own, for a number that is being worked out cannot be interrupted."""
+def test_refuses_huge_powers_without_computing_them(expression: str) -> None:
+    """Runs in a subprocess, because a running computation cannot be interrupted."""
     code = f"from contend.models.calculator import calculate; calculate({expression!r})"
     ended = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
@@ -95,6 +95,6 @@ def test_towers_of_powers_end(expression: str) -> None:
 
 
 @given(st.text(alphabet="0123456789.+-*/%() ^,esqrtlogmaxfactorial", max_size=40))
-def test_whatever_is_asked_gives_a_number_or_a_reason(expression: str) -> None:
+def test_any_input_gives_a_number_or_a_reason(expression: str) -> None:
     with suppress(NotCalculable):
         assert re.fullmatch(r"-?\d[\d.]*(e[+-]\d+)?", calculate(expression))

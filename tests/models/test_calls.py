@@ -1,4 +1,4 @@
-"""The call policy against a real server, in both shapes."""
+"""The call policy against a real server, with both API styles."""
 
 import asyncio
 import os
@@ -44,7 +44,7 @@ both = pytest.mark.parametrize("model", [OPENAI, OLLAMA])
 
 @dataclass
 class Ear:
-    """A listener that remembers, and that can ask for a pause."""
+    """A listener that records what it receives and can request a pause."""
 
     pieces: list[str] = field(default_factory=list)
     troubles: list[FailedAttempt] = field(default_factory=list)
@@ -69,7 +69,7 @@ def ear() -> Ear:
 
 @pytest.fixture(autouse=True)
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Waiting between tries takes no time, and is written down."""
+    """Skip the waits between attempts and record their lengths."""
     waited: list[float] = []
     pause = retries._pause_before_retry
 
@@ -145,7 +145,7 @@ async def test_temperature_and_window_reach_the_provider(server: ModelServer, ea
         (f"{ANSWER}\n<think>\nand more", "and more"),
     ],
 )
-async def test_thinking_is_kept_apart(
+async def test_separates_thinking_from_the_answer(
     server: ModelServer, ear: Ear, model: str, text: str, thinking: str
 ) -> None:
     server.script = always(text)
@@ -162,7 +162,7 @@ async def test_a_reasoning_field_never_enters_the_text(
     assert reply.text == "".join(ear.pieces) == ANSWER
 
 
-async def test_only_thinking_is_no_answer(server: ModelServer, ear: Ear) -> None:
+async def test_retries_an_answer_that_is_only_thinking(server: ModelServer, ear: Ear) -> None:
     server.script = sequence(["<think>Hm.</think>", "<think>Hm.", ANSWER])
     assert (await asked(OPENAI, ear)).result.text == ANSWER
     assert ear.heard == [("retried", "empty")] * 2
@@ -187,7 +187,7 @@ BROKEN = {
 
 @both
 @pytest.mark.parametrize("kind", BROKEN)
-async def test_a_passing_failure_is_tried_again(
+async def test_retries_a_temporary_failure(
     server: ModelServer, ear: Ear, model: str, kind: str
 ) -> None:
     server.script = sequence([BROKEN[kind], BROKEN[kind], ANSWER])
@@ -199,16 +199,16 @@ async def test_a_passing_failure_is_tried_again(
 
 
 @both
-async def test_a_stream_that_says_nothing_at_all_is_cut(
-    server: ModelServer, ear: Ear, model: str
-) -> None:
+async def test_retries_an_empty_stream_as_cut(server: ModelServer, ear: Ear, model: str) -> None:
     server.script = sequence([Reply("one two", end_early_after=0), ANSWER])
     assert (await asked(model, ear)).result.text == ANSWER
     assert ear.heard == [("retried", "cut")]
 
 
 @both
-async def test_a_stall_meets_the_idle_timeout(server: ModelServer, ear: Ear, model: str) -> None:
+async def test_a_stalled_stream_hits_the_idle_timeout(
+    server: ModelServer, ear: Ear, model: str
+) -> None:
     server.script = sequence([Reply("one two three", stall_after=1), ANSWER])
     assert (await asked(model, ear, idle_timeout=1)).result.text == ANSWER
     assert ear.heard == [("retried", "idle")]
@@ -216,7 +216,7 @@ async def test_a_stall_meets_the_idle_timeout(server: ModelServer, ear: Ear, mod
 
 
 @both
-async def test_an_endless_answer_meets_the_total_timeout(
+async def test_an_endless_answer_hits_the_total_timeout(
     server: ModelServer, ear: Ear, model: str
 ) -> None:
     slow = Reply(" ".join(["word"] * 500), chunk_delay=0.1)
@@ -233,7 +233,7 @@ async def test_tokens_keep_a_slow_answer_alive(server: ModelServer, ear: Ear, mo
 
 
 @both
-async def test_an_answer_cut_by_length_is_asked_for_shorter(
+async def test_requests_a_shorter_answer_after_a_length_cut(
     server: ModelServer, ear: Ear, model: str
 ) -> None:
     server.script = sequence([Reply("one two", finish="length"), Reply(status=500), ANSWER])
@@ -248,7 +248,7 @@ LIMIT = CallTools(limit=300)
 
 
 def ceilings(server: ModelServer) -> list[int | None]:
-    """The most tokens each call allowed, by what its provider calls them."""
+    """Return the token limit sent with each call."""
     bodies = [call.request.body for call in server.calls]
     return [
         body.get("max_completion_tokens", body.get("options", {}).get("num_predict"))
@@ -261,7 +261,7 @@ async def limited(model: str, ear: Ear, **changes: Any) -> Answered[Accepted]:
 
 
 @both
-async def test_who_overruns_a_limit_is_not_helped_to_be_shorter(
+async def test_does_not_request_a_shorter_answer_if_the_turn_has_a_limit(
     server: ModelServer, ear: Ear, model: str
 ) -> None:
     server.script = sequence([Reply("one two", finish="length"), Reply(status=500), ANSWER])
@@ -313,7 +313,7 @@ async def test_a_model_that_refuses_the_ceiling_is_asked_without_one(
     assert ear.heard == []
 
 
-async def test_a_refusal_that_stays_without_a_ceiling_is_fatal(
+async def test_fails_if_the_request_is_refused_without_a_ceiling_too(
     server: ModelServer, ear: Ear
 ) -> None:
     server.script = always(openai_error(400, REFUSALS[-1]))
@@ -359,7 +359,7 @@ async def test_a_provider_that_is_down_is_skipped_where_there_is_a_fallback(
     assert (await failed(down, ear, max_retries=0)).kind == "server"
 
 
-async def test_a_rate_limit_is_waited_out_in_time_not_in_tries(
+async def test_rate_limits_are_bounded_by_time_not_by_retries(
     server: ModelServer, ear: Ear, waits: list[float]
 ) -> None:
     limited = Reply(status=429, headers={"Retry-After": "9"})
@@ -374,7 +374,7 @@ async def test_a_rate_limit_is_waited_out_in_time_not_in_tries(
 
 
 @pytest.mark.parametrize("model", [OPENAI, OLLAMA, OPENROUTER])
-async def test_the_headers_of_a_call_show_what_is_left(
+async def test_reads_the_remaining_requests_from_response_headers(
     server: ModelServer, ear: Ear, model: str
 ) -> None:
     headers = {"x-ratelimit-remaining-requests": "3", "x-ratelimit-reset-requests": "60s"}
@@ -421,7 +421,7 @@ FATAL = [
 
 
 @pytest.mark.parametrize(("model", "reply", "kind"), FATAL)
-async def test_a_lasting_failure_is_fatal_at_once(
+async def test_a_permanent_failure_is_not_retried(
     server: ModelServer, ear: Ear, waits: list[float], model: str, reply: Reply, kind: str
 ) -> None:
     server.script = always(reply)
@@ -433,14 +433,14 @@ async def test_a_lasting_failure_is_fatal_at_once(
     assert waits == []
 
 
-async def test_the_providers_own_words_are_kept(server: ModelServer, ear: Ear) -> None:
+async def test_keeps_the_providers_error_message(server: ModelServer, ear: Ear) -> None:
     server.script = always(openai_error(400, "The temperature must be 1 for this model."))
     failure = await failed(OPENAI, ear)
     assert failure.why == "400: The temperature must be 1 for this model."
 
 
 @both
-async def test_a_refused_connection(
+async def test_retries_a_refused_connection(
     server: ModelServer, ear: Ear, monkeypatch: pytest.MonkeyPatch, model: str
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
@@ -469,7 +469,9 @@ async def test_no_retries_means_one_call(server: ModelServer, ear: Ear) -> None:
 
 
 @both
-async def test_an_error_inside_the_stream(server: ModelServer, ear: Ear, model: str) -> None:
+async def test_retries_after_an_error_inside_the_stream(
+    server: ModelServer, ear: Ear, model: str
+) -> None:
     error = {"error": {"message": "overloaded", "code": 503}} if model == OPENAI else None
     broken = Reply("one two", error=error or {"error": "llama runner process has terminated"})
     server.script = sequence([broken, ANSWER])
@@ -477,7 +479,7 @@ async def test_an_error_inside_the_stream(server: ModelServer, ear: Ear, model: 
     assert [what for what, _ in ear.heard] == ["retried"]
 
 
-async def test_an_exception_nobody_knows_is_named_scrubbed_and_not_tried_again(
+async def test_an_unexpected_exception_is_named_scrubbed_and_not_retried(
     server: ModelServer,
 ) -> None:
     def broken(piece: str, model: str) -> None:
@@ -508,7 +510,7 @@ async def test_fallbacks_are_tried_in_order(server: ModelServer, ear: Ear) -> No
     ]
 
 
-async def test_a_fallback_of_the_same_name_is_still_a_fallback(
+async def test_a_fallback_to_the_same_model_counts_as_a_fallback(
     server: ModelServer, ear: Ear
 ) -> None:
     server.script = sequence([Reply(status=401), ANSWER])
@@ -516,7 +518,7 @@ async def test_a_fallback_of_the_same_name_is_still_a_fallback(
     assert answered.fell_back
 
 
-async def test_when_all_fail_the_last_is_named(server: ModelServer, ear: Ear) -> None:
+async def test_names_the_last_fallback_if_all_models_fail(server: ModelServer, ear: Ear) -> None:
     server.models, server.script = None, only("nobody")
     failure = await failed(OPENAI, ear, "openai:m2")
     assert failure.model == "openai:m2"
@@ -583,7 +585,9 @@ async def test_the_price_of_a_call(
     assert usage.cost_usd == (None if cost is None else pytest.approx(cost))
 
 
-async def test_usage_nobody_stated_is_unknown(server: ModelServer, ear: Ear) -> None:
+async def test_usage_is_unknown_if_the_provider_does_not_report_it(
+    server: ModelServer, ear: Ear
+) -> None:
     server.script = always(Reply(ANSWER, usage=None))
     usage = (await asked(OPENAI, ear, prices={"openai:m1": [1, 1]})).result.usage
     assert (usage.input_tokens, usage.output_tokens, usage.cost_usd) == (None, None, None)
@@ -608,7 +612,9 @@ async def extracted(model: str, ear: Ear, **changes: Any) -> Extracted[RatingBlo
 
 
 @both
-async def test_a_form_is_asked_for_and_read(server: ModelServer, ear: Ear, model: str) -> None:
+async def test_requests_a_form_by_schema_and_reads_it(
+    server: ModelServer, ear: Ear, model: str
+) -> None:
     server.script = always(Reply(FORM.model_dump_json(), usage=(9, 4)))
     found = await extracted(model, ear)
     assert found.block == FORM
@@ -630,7 +636,7 @@ async def test_a_form_is_asked_for_and_read(server: ModelServer, ear: Ear, model
         Reply(""),
     ],
 )
-async def test_a_form_that_is_not_filled_in_is_unread(
+async def test_an_invalid_form_returns_none_without_a_retry(
     server: ModelServer, ear: Ear, model: str, reply: Reply
 ) -> None:
     server.script = always(reply)
@@ -639,7 +645,7 @@ async def test_a_form_that_is_not_filled_in_is_unread(
 
 
 @both
-async def test_a_form_is_tried_again_after_a_passing_failure(
+async def test_retries_a_form_after_a_temporary_failure(
     server: ModelServer, ear: Ear, model: str
 ) -> None:
     server.script = sequence([Reply(status=500), FORM.model_dump_json()])
@@ -648,7 +654,7 @@ async def test_a_form_is_tried_again_after_a_passing_failure(
 
 
 @both
-async def test_a_form_meets_the_total_timeout(server: ModelServer, ear: Ear, model: str) -> None:
+async def test_a_form_hits_the_total_timeout(server: ModelServer, ear: Ear, model: str) -> None:
     server.script = sequence([Reply("{", stall_after=0), FORM.model_dump_json()])
     assert (await extracted(model, ear, total_timeout=1.5)).block == FORM
     assert ear.heard == [("retried", "total")]
@@ -686,7 +692,7 @@ async def test_tools_are_offered_and_called_while_the_text_streams(
 
 
 @both
-async def test_a_call_needs_no_words_and_can_be_answered(
+async def test_a_tool_call_without_text_can_be_answered(
     server: ModelServer, ear: Ear, model: str
 ) -> None:
     server.script = sequence([Reply(tool_calls=[SUM]), "It is 42."])
@@ -703,7 +709,7 @@ async def test_a_call_needs_no_words_and_can_be_answered(
 
 
 @both
-async def test_one_that_must_answer_is_offered_no_tools(
+async def test_offers_no_tools_when_the_tool_calls_are_used_up(
     server: ModelServer, ear: Ear, model: str
 ) -> None:
     server.script = sequence([Reply(tool_calls=[SUM]), ANSWER])
@@ -713,7 +719,7 @@ async def test_one_that_must_answer_is_offered_no_tools(
     assert ear.heard == [("retried", "empty")]
 
 
-async def test_a_provider_that_wants_the_tools_with_their_history_gets_them(
+async def test_sends_used_up_tools_to_a_provider_that_requires_them(
     server: ModelServer, ear: Ear, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     demanding = replace(provider_of(parse_spec(OPENAI)), history_needs_tools=True)
@@ -725,7 +731,7 @@ async def test_a_provider_that_wants_the_tools_with_their_history_gets_them(
     assert "called for a tool instead of answering" in ear.troubles[0].failure.why
 
 
-async def test_arguments_that_are_no_json_come_back_as_they_are(
+async def test_returns_tool_arguments_unchanged_if_they_are_not_json(
     server: ModelServer, ear: Ear
 ) -> None:
     server.script = always(Reply(tool_calls=[("calculate", "6 * 7")]))
@@ -742,7 +748,7 @@ async def test_calls_cut_by_length_do_not_count(server: ModelServer, ear: Ear, m
     assert ear.heard == [("retried", "length")]
 
 
-async def test_what_a_call_says_is_fit_to_be_kept(server: ModelServer, ear: Ear) -> None:
+async def test_tool_call_arguments_are_cleaned_for_storage(server: ModelServer, ear: Ear) -> None:
     odd = {
         "expression": "1\ud800\x00",
         "big": 10**30,
@@ -773,7 +779,7 @@ async def test_calls_without_an_id_get_one(
     assert [each["id"] for each in calls_in(reply.message)] == ["call_1", "call_2"]
 
 
-async def test_the_calls_of_a_speech_share_the_time_of_one(server: ModelServer, ear: Ear) -> None:
+async def test_all_calls_of_a_turn_share_one_total_timeout(server: ModelServer, ear: Ear) -> None:
     server.script = always(Reply("word " * 500, chunk_delay=0.02))
     with pytest.raises(ModelFailed, match="no complete answer within 60 s"):
         await asked_with(

@@ -1,4 +1,4 @@
-"""Embedding models by spec, over the real HTTP path and on the real embedded model."""
+"""Embedding models, over HTTP and with the real built-in model."""
 
 import math
 
@@ -16,7 +16,7 @@ def _models(server: ModelServer) -> None:
     server.models = ["nomic-embed-text", "text-embedding-3-small"]
 
 
-async def test_nomic_is_told_what_is_asked_and_what_is_searched_in(server: ModelServer) -> None:
+async def test_nomic_gets_query_and_document_prefixes(server: ModelServer) -> None:
     embedder = Embedder("ollama:nomic-embed-text:latest", SETTINGS)
     server.models = ["nomic-embed-text:latest"]
     await embedder.queries(["why?"])
@@ -24,13 +24,13 @@ async def test_nomic_is_told_what_is_asked_and_what_is_searched_in(server: Model
     assert server.embedded == ["search_query: why?", "search_document: because"]
 
 
-async def test_openai_gets_the_text_as_it_is(server: ModelServer) -> None:
+async def test_openai_gets_the_text_unchanged(server: ModelServer) -> None:
     vectors = await Embedder("openai:text-embedding-3-small", SETTINGS).queries(["why?", "how?"])
     assert server.embedded == ["why?", "how?"]
     assert [math.isclose(float(v @ v), 1, rel_tol=1e-5) for v in vectors] == [True, True]
 
 
-async def test_many_texts_are_sent_in_batches_and_told_as_progress(server: ModelServer) -> None:
+async def test_many_texts_are_sent_in_batches_with_progress(server: ModelServer) -> None:
     told: list[tuple[int, int]] = []
     texts = [f"text {number}" for number in range(150)]
     embedder = Embedder("openai:text-embedding-3-small", SETTINGS)
@@ -64,13 +64,13 @@ async def test_a_failing_model_is_named_without_a_key(spec: str, server: ModelSe
     assert "sk-canary" not in str(failed.value)
 
 
-async def test_an_embedding_server_that_is_down_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_reports_an_embedding_server_that_is_down(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OLLAMA_HOST", "http://127.0.0.1:1")
     with pytest.raises(EmbeddingFailed, match="ollama:nomic-embed-text returned no vectors"):
         await Embedder("ollama:nomic-embed-text", SETTINGS).queries(["why?"])
 
 
-async def test_vectors_of_zeros_or_of_no_numbers_are_no_vectors(
+async def test_refuses_zero_and_nan_vectors(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from tests.support import scripted
@@ -81,7 +81,7 @@ async def test_vectors_of_zeros_or_of_no_numbers_are_no_vectors(
             await Embedder("scripted:embed", SETTINGS).queries(["why?"])
 
 
-async def test_a_provider_without_embeddings_says_so() -> None:
+async def test_reports_a_provider_without_embedding_models() -> None:
     with pytest.raises(EmbeddingFailed, match="'anthropic' has no embedding models"):
         await Embedder("anthropic:claude", SETTINGS).queries(["why?"])
 
@@ -102,12 +102,12 @@ async def test_the_embedded_model_must_be_pulled_first() -> None:
         ("openai:nomic-embed-text", None),
     ],
 )
-def test_only_measured_models_have_a_threshold(spec: str, threshold: float | None) -> None:
+def test_only_calibrated_models_have_a_threshold(spec: str, threshold: float | None) -> None:
     assert traits_of(spec).min_similarity == threshold
 
 
 @pytest.mark.embedded
-async def test_the_embedded_model_tells_topics_apart(embedding_model: str) -> None:
+async def test_embedded_model_distinguishes_topics(embedding_model: str) -> None:
     embedder = Embedder(embedding_model, SETTINGS)
     asked, near, far = await embedder.queries(
         ["Why did sales fall?", "What made revenue drop?", "How do I bake bread?"]
@@ -118,7 +118,7 @@ async def test_the_embedded_model_tells_topics_apart(embedding_model: str) -> No
 
 
 @pytest.mark.embedded
-async def test_the_end_of_a_long_text_is_read_too(embedding_model: str) -> None:
+async def test_the_end_of_a_long_text_affects_its_vector(embedding_model: str) -> None:
     embedder = Embedder(embedding_model, SETTINGS)
     figures = "; ".join(f"{number}.{number}" for number in range(100, 200))
     asked, plain, ended = await embedder.documents(
@@ -128,7 +128,7 @@ async def test_the_end_of_a_long_text_is_read_too(embedding_model: str) -> None:
 
 
 @pytest.mark.embedded
-async def test_a_text_has_the_same_vector_in_any_company(embedding_model: str) -> None:
+async def test_the_vector_of_a_text_does_not_depend_on_its_batch(embedding_model: str) -> None:
     embedder = Embedder(embedding_model, SETTINGS)
     (alone,) = await embedder.documents(["Why did sales fall?"])
     many = await embedder.documents(["word " * 200, "Why did sales fall?", "", "x"])

@@ -1,4 +1,4 @@
-"""What an error means, and that no key is ever in its words."""
+"""Classification of provider errors, and scrubbing of keys from their messages."""
 
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -34,7 +34,7 @@ def status_error(
 
 
 class Wrapped(APIConnectionError):
-    """As langchain wraps its client's errors, in a module of its own."""
+    """A subclass in another module, as langchain defines for its client's errors."""
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ class Wrapped(APIConnectionError):
         (BadAnswer("empty", "the answer was empty"), "empty"),
     ],
 )
-def test_the_kind_of_a_failure(error: Exception, kind: str) -> None:
+def test_classifies_failures(error: Exception, kind: str) -> None:
     failure = classify(error)
     assert failure is not None
     assert failure.kind == kind
@@ -75,7 +75,7 @@ def test_the_kind_of_a_failure(error: Exception, kind: str) -> None:
 @pytest.mark.parametrize(
     "bug", [KeyError("x"), ValueError("x"), TypeError("x"), ZeroDivisionError()]
 )
-def test_a_bug_is_no_failure_of_a_provider(bug: Exception) -> None:
+def test_does_not_classify_a_bug_as_a_provider_failure(bug: Exception) -> None:
     assert classify(bug) is None
 
 
@@ -90,7 +90,7 @@ def test_a_bug_is_no_failure_of_a_provider(bug: Exception) -> None:
         (Failure("context_overflow", "no"), False),
     ],
 )
-def test_whether_trying_again_can_help(failure: Failure, again: bool) -> None:
+def test_retries_only_failures_that_may_pass(failure: Failure, again: bool) -> None:
     assert failure.retryable is again
 
 
@@ -105,7 +105,7 @@ def test_retry_after_in_seconds(stated: str, seconds: float | None) -> None:
 
 
 @pytest.mark.parametrize("stated", ["nan", "inf", "-inf"])
-def test_retry_after_that_is_no_time_is_ignored_or_refused(stated: str) -> None:
+def test_an_invalid_retry_after_never_causes_a_wait(stated: str) -> None:
     failure = classify(status_error(429, headers={"retry-after": stated}))
     assert failure is not None
     assert failure.retry_after is None or failure.retry_after >= 0
@@ -123,11 +123,11 @@ def test_retry_after_as_a_date() -> None:
 @pytest.mark.parametrize(
     "secret", ["sk-proj-abcdef123456", "sk-or-v1-abcdef", "gsk_abcdef123", "xai-abcdef123456"]
 )
-def test_what_looks_like_a_key_is_removed(secret: str) -> None:
+def test_scrubs_text_that_looks_like_a_key(secret: str) -> None:
     assert scrub(f"Incorrect key: {secret}.") == "Incorrect key: ***."
 
 
-def test_a_key_of_any_shape_is_removed_when_it_is_the_users(
+def test_scrubs_the_users_keys_whatever_their_format(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("ACME_API_KEY", "not shaped like a key")
@@ -150,7 +150,7 @@ def test_a_key_of_any_shape_is_removed_when_it_is_the_users(
         "acme_token",
     ],
 )
-def test_whatever_a_variable_of_such_a_name_holds_is_removed(
+def test_scrubs_values_of_variables_with_secret_names(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(name, " wJalr\tXUtnFEMI\n")
@@ -158,7 +158,7 @@ def test_whatever_a_variable_of_such_a_name_holds_is_removed(
     assert scrub("Illegal header b'Bearer wJalr\\tXUtnFEMI'") == "Illegal header b'Bearer ***'"
 
 
-def test_a_secret_within_another_leaves_no_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scrubs_a_secret_that_contains_another(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("A_KEY", "abcdefgh")
     monkeypatch.setenv("B_KEY", "abcdefgh-tail")
     assert scrub("abcdefgh-tail abcdefgh") == "*** ***"
@@ -192,7 +192,7 @@ def test_a_providers_long_message_is_shown_as_one_line() -> None:
     assert failure.why == "500: first"
 
 
-def test_a_providers_message_cannot_drive_a_terminal() -> None:
+def test_removes_control_characters_from_provider_messages() -> None:
     assert first_line(ValueError("bad \x1b]52;c\x07 key\u202e")) == "bad ]52;c key"
 
 
@@ -200,13 +200,13 @@ def test_a_providers_message_cannot_drive_a_terminal() -> None:
     ("reset", "seconds"),
     [("1s", 1), ("1m30.5s", 90.5), ("120ms", 0.12), ("1m0s", 60), ("12", 12), ("0.5", 0.5)],
 )
-def test_the_reset_of_a_rate_limit(reset: str, seconds: float) -> None:
+def test_reads_the_reset_time_of_a_rate_limit(reset: str, seconds: float) -> None:
     names = ("x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens")
     stated = stated_budget(dict(zip(names, ("7", reset), strict=True)), "tokens")
     assert stated == StatedBudget(7, inf, seconds)
 
 
-def test_the_rate_limits_of_anthropic() -> None:
+def test_reads_anthropic_rate_limit_headers() -> None:
     at = (datetime.now(UTC) + timedelta(seconds=30)).strftime("%Y-%m-%dT%H:%M:%SZ")
     stated = {"limit": "50", "remaining": "0", "reset": at}
     headers = {f"anthropic-ratelimit-requests-{name}": value for name, value in stated.items()}
@@ -218,6 +218,6 @@ def test_the_rate_limits_of_anthropic() -> None:
 
 
 @pytest.mark.parametrize("reset", ["6h", "2m59s", "soon", "", "-", "1 s", "2026-99-99"])
-def test_a_reset_that_is_far_away_or_unreadable_is_not_waited_for(reset: str) -> None:
+def test_ignores_a_reset_time_that_is_distant_or_unreadable(reset: str) -> None:
     names = ("x-ratelimit-remaining-requests", "x-ratelimit-reset-requests")
     assert stated_budget(dict(zip(names, ("0", reset), strict=True)), "requests") is None

@@ -1,5 +1,3 @@
-"""Files that are read and written."""
-
 from pathlib import Path
 
 import pytest
@@ -15,7 +13,7 @@ def test_yaml_is_parsed() -> None:
 
 
 @pytest.mark.parametrize("text", [BOMB, "a: &a [*a]", "a: &a 1\nb: *a", "a: ["])
-def test_yaml_that_grows_or_refers_to_itself_is_refused(text: str) -> None:
+def test_refuses_yaml_with_aliases_or_syntax_errors(text: str) -> None:
     with pytest.raises(yaml.YAMLError):
         parse_yaml(text)
 
@@ -34,7 +32,7 @@ def test_yaml_that_grows_or_refers_to_itself_is_refused(text: str) -> None:
         ("Überblick.md", "Überblick.md"),
     ],
 )
-def test_names_of_uploads(given: str, name: str) -> None:
+def test_makes_upload_names_safe(given: str, name: str) -> None:
     assert usable_name(given) == name
 
 

@@ -1,4 +1,4 @@
-"""Keys from the environment, .env and `contend keys set`, in this order, and never shown."""
+"""API keys from the environment, .env and `contend keys set`."""
 
 import json
 import os
@@ -28,7 +28,7 @@ KEY = "a-key-of-no-known-form-0123"
 
 @pytest.fixture(autouse=True)
 def own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Undo what is added to the environment."""
+    """Restore the environment after the test."""
     monkeypatch.setattr(os, "environ", os.environ.copy())
     monkeypatch.setattr(keys, "_added", {})
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OLLAMA_HOST", "OLLAMA_API_KEY"):
@@ -54,7 +54,7 @@ def test_the_environment_wins_over_dotenv_which_wins_over_stored_keys(tmp_path: 
     assert KeySource("XAI_API_KEY", "") in key_sources()
 
 
-def test_only_known_variables_are_read_and_as_written(tmp_path: Path) -> None:
+def test_dotenv_reads_only_known_variables_without_expansion(tmp_path: Path) -> None:
     lines = ["PATH=/tmp", "LD_PRELOAD=x", "OPENAI_API_KEY=", "export CONTEND_MAX_ROUNDS=4"]
     path = os.environ["PATH"]
     os.environ["OPENROUTER_API_KEY"] = KEY
@@ -67,7 +67,9 @@ def test_only_known_variables_are_read_and_as_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("key_from", ["environment", "store", "both"])
-def test_the_address_of_a_folder_never_gets_the_users_key(tmp_path: Path, key_from: str) -> None:
+def test_ignores_a_dotenv_base_url_if_the_key_comes_from_elsewhere(
+    tmp_path: Path, key_from: str
+) -> None:
     address = "OPENAI_BASE_URL=http://evil.example/v1"
     if key_from == "store":
         store_key("OPENAI_API_KEY", KEY)
@@ -80,12 +82,12 @@ def test_the_address_of_a_folder_never_gets_the_users_key(tmp_path: Path, key_fr
 
 
 @pytest.mark.parametrize("key", ["", "OPENAI_API_KEY=mine-0123456"])
-def test_an_address_with_its_own_key_or_without_any_is_taken(tmp_path: Path, key: str) -> None:
+def test_accepts_a_dotenv_base_url_with_its_own_key_or_no_key(tmp_path: Path, key: str) -> None:
     assert dotenv(tmp_path, "OPENAI_BASE_URL=http://127.0.0.1:8000/v1", key) == []
     assert os.environ["OPENAI_BASE_URL"] == "http://127.0.0.1:8000/v1"
 
 
-def test_a_key_stored_later_is_not_sent_to_an_address_of_dotenv(tmp_path: Path) -> None:
+def test_a_key_stored_later_is_not_sent_to_a_dotenv_base_url(tmp_path: Path) -> None:
     dotenv(tmp_path, "OPENAI_BASE_URL=http://evil.example/v1")
     store_key("OPENAI_API_KEY", KEY)
     store_key("GROQ_API_KEY", KEY)
@@ -100,7 +102,7 @@ def test_a_key_stored_later_is_not_sent_to_an_address_of_dotenv(tmp_path: Path) 
     ("address", "key"),
     [("OLLAMA_HOST", "OLLAMA_API_KEY"), ("LANGSMITH_ENDPOINT", "LANGCHAIN_API_KEY")],
 )
-def test_every_key_that_a_client_sends_is_kept_from_the_address(
+def test_ollama_and_langsmith_keys_are_not_sent_to_dotenv_urls(
     tmp_path: Path, address: str, key: str
 ) -> None:
     os.environ[key] = KEY
@@ -112,16 +114,14 @@ def test_every_key_that_a_client_sends_is_kept_from_the_address(
 @pytest.mark.parametrize(
     "line", ["OPENAI_API_KEY=a\0b", "'CONTEND_A=B'=c", "OPENAI_API_KEY=\x1b[2J"]
 )
-def test_what_the_environment_cannot_hold_is_ignored(tmp_path: Path, line: str) -> None:
+def test_ignores_dotenv_lines_with_forbidden_characters(tmp_path: Path, line: str) -> None:
     (notice,) = dotenv(tmp_path, line, "XAI_API_KEY=of-dotenv-0123456", 'CONTEND_X="a\nb"')
     assert "in .env is ignored, because a character in it is not allowed" in notice
     assert (os.environ["XAI_API_KEY"], os.environ["CONTEND_X"]) == ("of-dotenv-0123456", "a\nb")
 
 
 @pytest.mark.parametrize("value", [5, ["a"], {}, True, "a\0b", "\ud800"])
-def test_a_stored_value_that_is_no_key_is_ignored_and_can_be_removed(
-    tmp_path: Path, value: object
-) -> None:
+def test_ignores_an_invalid_stored_key_which_can_be_removed(tmp_path: Path, value: object) -> None:
     stored = {"OPENAI_API_KEY": value, "GROQ_API_KEY": KEY}
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "keys.json").write_text(json.dumps(stored))
@@ -132,7 +132,7 @@ def test_a_stored_value_that_is_no_key_is_ignored_and_can_be_removed(
     assert load_keys(tmp_path) == []
 
 
-def test_what_cannot_be_read_is_named_and_ignored(tmp_path: Path) -> None:
+def test_reports_and_ignores_unreadable_key_files(tmp_path: Path) -> None:
     (tmp_path / ".env").write_bytes(b"OPENAI_API_KEY=\xff\xfe")
     assert load_keys(tmp_path) == [".env is ignored. It is not UTF-8 text."]
     (tmp_path / ".env").unlink()
@@ -163,14 +163,14 @@ def test_a_stored_key_is_private_and_can_be_removed(tmp_path: Path) -> None:
         ("OPENAI_API_KEY", "sk-1234", "too short"),
     ],
 )
-def test_what_is_no_key_is_refused_and_not_shown(name: str, value: str, why: str) -> None:
+def test_refuses_an_invalid_key_without_showing_it(name: str, value: str, why: str) -> None:
     with pytest.raises(BadInput, match=why) as refused:
         store_key(name, value)
     assert value not in str(refused.value)
 
 
 class Keyring(SimpleNamespace):
-    """The system's keyring; one that is locked refuses everything."""
+    """A fake system keyring; if locked, every call fails."""
 
     def __init__(self, *, is_locked: bool = False) -> None:
         super().__init__(kept={}, is_locked=is_locked)

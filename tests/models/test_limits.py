@@ -1,4 +1,4 @@
-"""The calls that all debates of a process make to one provider at once."""
+"""Limits on the calls of all debates in a process to one provider."""
 
 import asyncio
 from collections.abc import Callable
@@ -17,7 +17,7 @@ CALL = StartedCall(0, 0, ANY)
 
 
 class Provider:
-    """Takes so many calls at once and so many a minute, and refuses the rest."""
+    """Refuses calls over its limits (parallel and per minute)."""
 
     def __init__(self, takes: int, per_minute: int | None = None, *, says_so: bool = True) -> None:
         self.takes, self.busy, self.refusals = takes, 0, 0
@@ -26,7 +26,7 @@ class Provider:
         self.order: list[str] = []
 
     def headers(self) -> dict[str, str]:
-        """Count a call in its minute, and say what is left of it."""
+        """Count a call in its minute and return the rate-limit headers."""
         if not self.per_minute:
             return {}
         now = asyncio.get_running_loop().time()
@@ -64,7 +64,7 @@ async def run(
     calls: int,
     allowance: Allowance = ANY,
 ) -> float:
-    """Let each debate make its calls one after another; return the seconds it took."""
+    """Run the debates, each with sequential calls; return the seconds it took."""
 
     async def debate(name: str) -> None:
         for _ in range(calls):
@@ -77,7 +77,7 @@ async def run(
 
 
 @pytest.mark.looptime
-async def test_what_a_provider_takes_is_learned_from_its_refusals() -> None:
+async def test_learns_the_parallel_limit_from_refusals() -> None:
     provider, limits = Provider(takes=20), ProviderLimits()
     seconds = await run(provider, limits, debates=40, calls=10)
     assert len(provider.order) == 400
@@ -88,7 +88,7 @@ async def test_what_a_provider_takes_is_learned_from_its_refusals() -> None:
 
 @pytest.mark.looptime
 @pytest.mark.parametrize("per_minute", [20, 60])
-async def test_the_requests_of_a_minute_are_learned_from_headers(per_minute: int) -> None:
+async def test_learns_requests_per_minute_from_headers(per_minute: int) -> None:
     provider, limits = Provider(takes=100, per_minute=per_minute), ProviderLimits()
     seconds = await run(provider, limits, debates=40, calls=6)
     # The first minute's calls start at once, those of the last minute take no minute.
@@ -101,7 +101,7 @@ async def test_the_requests_of_a_minute_are_learned_from_headers(per_minute: int
 
 
 @pytest.mark.looptime
-async def test_the_requests_of_a_minute_can_be_set() -> None:
+async def test_requests_per_minute_can_be_set() -> None:
     provider, limits = Provider(takes=100, per_minute=20, says_so=False), ProviderLimits()
     seconds = await run(
         provider, limits, debates=40, calls=3, allowance=Allowance(requests_per_minute=20)
@@ -111,7 +111,7 @@ async def test_the_requests_of_a_minute_can_be_set() -> None:
 
 
 @pytest.mark.looptime
-async def test_the_tokens_of_a_minute_can_be_set() -> None:
+async def test_tokens_per_minute_can_be_set() -> None:
     limits, loop, starts = ProviderLimits(), asyncio.get_running_loop(), list[float]()
     began, allowance = loop.time(), Allowance(tokens_per_minute=1000, tokens=300)
     for _ in range(6):
@@ -125,7 +125,7 @@ async def test_the_tokens_of_a_minute_can_be_set() -> None:
 
 
 @pytest.mark.looptime
-async def test_used_up_tokens_are_waited_for() -> None:
+async def test_waits_for_the_token_limit_to_reset() -> None:
     limits, loop = ProviderLimits(), asyncio.get_running_loop()
     stated = {"limit": "9000", "remaining": "100", "reset": "12.5s"}
     async with limits.slot("a", ANY, lambda: False) as call:
@@ -139,7 +139,7 @@ async def test_used_up_tokens_are_waited_for() -> None:
 
 
 @pytest.mark.looptime
-async def test_a_setting_bounds_the_calls_at_once() -> None:
+async def test_a_setting_limits_parallel_calls() -> None:
     provider, limits = Provider(takes=3), ProviderLimits()
     await asyncio.gather(*(provider.call(limits, f"d{n}", Allowance(3)) for n in range(30)))
     assert provider.refusals == 0
@@ -150,7 +150,7 @@ async def test_a_setting_bounds_the_calls_at_once() -> None:
     "strict",
     [Allowance(calls_at_once=1), Allowance(requests_per_minute=1), Allowance(tokens_per_minute=1)],
 )
-async def test_a_debate_with_a_limit_of_its_own_holds_up_no_other(strict: Allowance) -> None:
+async def test_a_debate_with_its_own_limit_does_not_delay_others(strict: Allowance) -> None:
     strict = replace(strict, tokens=1)
     provider, limits = Provider(takes=100), ProviderLimits()
     async with asyncio.timeout(12), limits.slot("strict", strict, lambda: False):
@@ -161,13 +161,13 @@ async def test_a_debate_with_a_limit_of_its_own_holds_up_no_other(strict: Allowa
 
 
 @pytest.mark.looptime
-async def test_a_call_outside_a_debate_is_made() -> None:
+async def test_a_call_outside_a_debate_is_not_blocked() -> None:
     async with asyncio.timeout(1), ProviderLimits().slot("", ANY, lambda: False):
         pass
 
 
 @pytest.mark.looptime
-async def test_debates_without_a_limit_do_not_use_up_that_of_another() -> None:
+async def test_debates_without_a_limit_do_not_block_one_with_a_limit() -> None:
     provider, limits = Provider(takes=100), ProviderLimits()
     others = asyncio.create_task(run(provider, limits, debates=5, calls=10))
     await asyncio.gather(*(provider.call(limits, "strict", Allowance(1)) for _ in range(5)))
@@ -184,7 +184,7 @@ async def test_debates_that_wait_are_served_in_turn() -> None:
 
 
 @pytest.mark.looptime
-async def test_nobody_calls_before_a_retry_after_is_over() -> None:
+async def test_no_debate_calls_before_retry_after_has_passed() -> None:
     limits, loop = ProviderLimits(), asyncio.get_running_loop()
     async with limits.slot("a", ANY, lambda: False) as call:
         limits.refused(call, 30)
@@ -195,7 +195,7 @@ async def test_nobody_calls_before_a_retry_after_is_over() -> None:
 
 @pytest.mark.looptime
 @pytest.mark.parametrize("pause", [lambda: True, lambda: False])
-async def test_who_stops_waiting_leaves_no_place_behind(pause: Callable[[], bool]) -> None:
+async def test_a_cancelled_wait_frees_its_slot(pause: Callable[[], bool]) -> None:
     limits = ProviderLimits(max_parallel=1)
 
     async def wait() -> None:
@@ -214,7 +214,7 @@ async def test_who_stops_waiting_leaves_no_place_behind(pause: Callable[[], bool
 
 
 @pytest.mark.looptime
-async def test_a_provider_that_is_down_is_probed_now_and_then() -> None:
+async def test_a_provider_that_is_down_is_probed_every_30_seconds() -> None:
     limits = ProviderLimits()
     for _ in range(5):
         assert limits.may_ask()
@@ -253,7 +253,7 @@ async def test_an_outage_is_reported_until_the_next_probe_is_due() -> None:
     assert current_outages() == ([], False)
 
 
-async def test_a_refused_request_is_no_outage() -> None:
+async def test_refused_requests_do_not_count_as_an_outage() -> None:
     limits = ProviderLimits()
     for kind in ("server", "bad_request") * 5:
         limits.failed(kind)

@@ -1,4 +1,4 @@
-"""Forty whole debates at once against a provider that takes fewer calls, on a clock that jumps."""
+"""Forty parallel debates against a rate-limited provider, with a simulated clock."""
 
 import asyncio
 from math import inf
@@ -22,7 +22,7 @@ class Refused(Exception):
 
 
 class Provider:
-    """Answers in a second; takes so many calls at once, or so many a minute."""
+    """Answers in one second, with a limit on parallel calls or calls per minute."""
 
     def __init__(self, at_once: float = inf, per_minute: float = inf) -> None:
         self.at_once, self.per_minute = at_once, per_minute
@@ -74,7 +74,7 @@ def assert_all_done(played: list[Played]) -> None:
 
 
 @pytest.mark.looptime
-async def test_a_provider_that_takes_twenty_calls_at_once() -> None:
+async def test_forty_debates_with_a_limit_of_twenty_parallel_calls() -> None:
     provider = Provider(at_once=20)
     played, seconds = await run_debates(provider)
     assert_all_done(played)
@@ -84,7 +84,7 @@ async def test_a_provider_that_takes_twenty_calls_at_once() -> None:
 
 @pytest.mark.looptime
 @pytest.mark.parametrize("per_minute", [30, 80])
-async def test_a_provider_that_takes_so_many_calls_a_minute(per_minute: int) -> None:
+async def test_forty_debates_with_a_limit_of_calls_per_minute(per_minute: int) -> None:
     provider = Provider(per_minute=per_minute)
     played, seconds = await run_debates(provider)
     assert_all_done(played)

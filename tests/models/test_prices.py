@@ -1,4 +1,4 @@
-"""A price nobody stated is unknown, never zero."""
+"""Prices of calls; an unlisted price is unknown, not zero."""
 
 from datetime import UTC, date, datetime
 from urllib.parse import urlsplit
@@ -52,7 +52,7 @@ def test_a_sum_with_an_unknown_is_unknown() -> None:
 CACHED = Usage(input_tokens=2000, output_tokens=300, cached_tokens=1500)
 
 
-def test_the_table_has_the_default_models_and_says_where_each_price_is_from() -> None:
+def test_price_table_lists_default_models_with_sources() -> None:
     table, today = price_table(), datetime.now(UTC).date()
     assert {"openai:gpt-5-mini", "anthropic:claude-haiku-4-5", "xai:grok-4.7"} <= table.keys()
     for name, price in table.items():
@@ -96,7 +96,7 @@ def found(spec: str) -> tuple[float, float | None, float] | None:
         ("ollama:gpt-5-mini", (0.0, None, 0.0)),
     ],
 )
-def test_a_price_of_the_table(spec: str, price: tuple[float, ...] | None) -> None:
+def test_finds_the_listed_price_of_a_model(spec: str, price: tuple[float, ...] | None) -> None:
     assert found(spec) == price
 
 
@@ -106,7 +106,7 @@ def test_the_users_own_price_comes_first() -> None:
     assert price == Price(9.0, 9.0, source="your settings")
 
 
-def test_the_price_of_an_offer_ends_with_it() -> None:
+def test_a_temporary_price_expires() -> None:
     spec = parse_spec("google_genai:gemini-3.8-flash")
     assert price_of(spec, {}, date(2026, 12, 31))
     assert price_of(spec, {}, date(2027, 1, 1)) is None
@@ -124,7 +124,7 @@ def test_the_price_of_an_offer_ends_with_it() -> None:
         ("MISTRAL_BASE_URL", "mistralai:codestral-latest"),
     ],
 )
-def test_another_server_has_other_prices(
+def test_price_is_unknown_with_a_custom_base_url(
     name: str, model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spec = parse_spec(model)

@@ -1,4 +1,4 @@
-"""Calls are recorded with all that their listeners received, and answered from a recording."""
+"""Calls are recorded with their events and replayed from a recording."""
 
 import asyncio
 from typing import Any
@@ -33,7 +33,7 @@ def _request(text: str = "Ask abcdef.") -> CallRequest:
 
 
 class Ear:
-    """A listener that keeps what it receives."""
+    """A listener that records what it receives."""
 
     def __init__(self, mark: str) -> None:
         self.received: list[Any] = []
@@ -75,7 +75,7 @@ async def _must_not_be_called(_: Listener) -> Answered[Reply]:
     raise AssertionError
 
 
-async def test_a_recorded_call_is_answered_as_it_was() -> None:
+async def test_replays_a_recorded_call() -> None:
     live, again = Ear("abcdef"), Ear("abcdef")
     kept, answered = await _record(_speak, live)
     with using_recording(Recording(kept, is_complete=True)):
@@ -84,7 +84,7 @@ async def test_a_recorded_call_is_answered_as_it_was() -> None:
     assert again.received == live.received == ["Wrong", TROUBLE, "Tag: abc", "def."]
 
 
-async def test_another_debate_hears_its_own_marks() -> None:
+async def test_replay_uses_the_marks_of_the_new_debate() -> None:
     kept, _ = await _record(_speak, Ear("abcdef"))
     assert "abcdef" not in "".join(each.model_dump_json() for each in kept.values())
     other = Ear("123456")
@@ -96,14 +96,14 @@ async def test_another_debate_hears_its_own_marks() -> None:
     assert other.received == ["Wrong", TROUBLE, "Tag: 123", "456."]
 
 
-async def test_a_failure_is_played_as_a_failure() -> None:
+async def test_replays_a_recorded_failure() -> None:
     kept, failed = await _record(_fail, Ear(""))
     with using_recording(Recording(kept, is_complete=True)), pytest.raises(ModelFailed) as raised:
         await replay_or_record(_request(), Ear("").listener, REPLY, _must_not_be_called)
     assert vars(raised.value) == vars(failed)
 
 
-async def test_a_call_that_is_not_recorded_is_refused_or_made() -> None:
+async def test_an_unrecorded_call_fails_unless_the_recording_is_partial() -> None:
     kept, _ = await _record(_speak, Ear("abcdef"))
     other = _request("Ask something else.")
     with using_recording(Recording(kept, is_complete=True)), pytest.raises(NotRecorded, match="r1"):
@@ -136,7 +136,7 @@ async def test_the_same_question_asked_twice_has_two_answers() -> None:
 
 
 @pytest.mark.looptime
-async def test_a_recording_keeps_the_time() -> None:
+async def test_replay_keeps_the_recorded_timing() -> None:
     received = [Received(at=2, text="Slow", model="m"), Received(at=6, text=" words", model="m")]
     answer = {"model": "m", "fell_back": False, "result": {"text": "Slow words"}}
     call = RecordedCall(

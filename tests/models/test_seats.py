@@ -1,4 +1,4 @@
-"""Who sits where when nobody, somebody or everybody was named; and preflight."""
+"""The choice of default models for seats, and the preflight checks."""
 
 import os
 from collections.abc import Callable
@@ -33,7 +33,7 @@ async def seated(**named: Any) -> tuple[list[str], str]:
     return [seat.model for seat in seating.seats], seating.notice
 
 
-async def test_an_ollama_with_the_protocols_models_comes_first(server: ModelServer) -> None:
+async def test_prefers_ollama_if_it_has_the_default_models(server: ModelServer) -> None:
     server.models = [*OLLAMA, "gemma3:27b"]
     models, notice = await seated()
     assert models == [
@@ -45,7 +45,7 @@ async def test_an_ollama_with_the_protocols_models_comes_first(server: ModelServ
     assert "Ollama" in notice
 
 
-async def test_a_judge_ollama_lacks_shares_a_model_and_the_notice_says_so(
+async def test_reports_that_the_judge_shares_a_model_if_its_own_is_missing(
     server: ModelServer,
 ) -> None:
     server.models = OLLAMA
@@ -78,7 +78,7 @@ async def test_an_unnamed_judge_gets_a_model_that_no_debater_uses(server: ModelS
     assert "judge" not in named.notice
 
 
-async def test_an_ollama_without_them_is_passed_over_for_a_key(server: ModelServer) -> None:
+async def test_prefers_a_key_over_ollama_without_the_default_models(server: ModelServer) -> None:
     server.models = ["qwen3:32b"]
     models, notice = await seated()
     assert set(models) == {"openai:gpt-5-mini"}
@@ -97,7 +97,7 @@ async def test_without_ollama_a_key_is_used(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize(("memory", "model"), [(4_000_000_000, BETTER), (3_999_999_999, EMBEDDED)])
-async def test_with_nothing_at_all_the_best_embedded_model_that_fits_speaks(
+async def test_uses_the_best_embedded_model_that_fits_in_memory(
     memory: int, model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(weights, "total_memory", lambda: memory)
@@ -107,7 +107,7 @@ async def test_with_nothing_at_all_the_best_embedded_model_that_fits_speaks(
     assert ("A smaller one is --model embedded:smollm2-135m" in notice) == (model == BETTER)
 
 
-async def test_an_embedded_model_that_is_here_comes_before_a_download(
+async def test_prefers_a_downloaded_embedded_model(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     small = weights_path(KNOWN[SMALLEST], data_home())
@@ -121,13 +121,13 @@ async def test_an_embedded_model_that_is_here_comes_before_a_download(
     assert "pull" not in (await seated())[1]
 
 
-async def test_a_blank_key_is_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_ignores_a_blank_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "  ")
     models, _ = await seated()
     assert set(models) <= {EMBEDDED, BETTER}
 
 
-async def test_named_models_are_kept_and_shared_out() -> None:
+async def test_uses_the_chosen_model_for_the_other_seats_too() -> None:
     models, notice = await seated(skeptic_model="openai:m1")
     assert set(models) == {"openai:m1"}
     assert notice == (
@@ -136,20 +136,20 @@ async def test_named_models_are_kept_and_shared_out() -> None:
     )
 
 
-async def test_named_models_stand_beside_ollamas(server: ModelServer) -> None:
+async def test_combines_chosen_models_with_ollama_models(server: ModelServer) -> None:
     server.models = OLLAMA
     models, _ = await seated(skeptic_model="openai:m1")
     assert models == ["ollama:qwen3:32b", "openai:m1", "ollama:qwen3:32b", "ollama:llama3.3:70b"]
 
 
-async def test_all_named_means_as_named() -> None:
+async def test_uses_all_models_as_chosen() -> None:
     names = {f"{role}_model": f"m-{role}:7b" for role in ("proposer", "skeptic", "synthesizer")}
     models, notice = await seated(**names, judge_model="openai:m1", skeptic_fallbacks=["qwen3:8b"])
     assert models == [f"ollama:{name}" for name in names.values()] + ["openai:m1"]
     assert notice == "All models chosen by you."
 
 
-async def test_specs_are_written_in_full() -> None:
+async def test_stores_model_specs_with_their_provider() -> None:
     settings = AdversarialSettings(proposer_model="qwen3:32b", proposer_fallbacks=("qwen3:8b",))
     proposer = (await choose_seats(settings)).seats[0]
     assert (proposer.model, proposer.fallback_models) == ("ollama:qwen3:32b", ("ollama:qwen3:8b",))
@@ -168,7 +168,7 @@ async def refused(settings: AdversarialSettings, question: str = "Why?") -> str:
     return str(caught.value)
 
 
-async def test_preflight_passes_what_can_run(server: ModelServer) -> None:
+async def test_preflight_accepts_available_models(server: ModelServer) -> None:
     settings = seats_on("ollama:m1", skeptic_fallbacks=("openai:m2",))
     await preflight(settings.build_seats(), settings, "Why?")
     assert server.calls == []
@@ -216,7 +216,7 @@ def num_ctx(**options: Any) -> int:
     return int(model.num_ctx)
 
 
-async def test_fifty_kilobytes_reach_an_ollama_model(
+async def test_default_ollama_window_fits_a_question_of_50_kilobytes(
     server: ModelServer, trained_for: Callable[[int], None]
 ) -> None:
     trained_for(131_072)
@@ -225,7 +225,7 @@ async def test_fifty_kilobytes_reach_an_ollama_model(
     assert window_for("m1", settings) == num_ctx() == 32_768
 
 
-async def test_a_longer_one_is_refused_with_the_setting_that_lets_it_through(
+async def test_names_the_setting_that_allows_a_longer_question(
     server: ModelServer, trained_for: Callable[[int], None]
 ) -> None:
     trained_for(131_072)
@@ -255,22 +255,22 @@ async def test_an_embedded_models_window_cannot_be_raised() -> None:
     assert window_for(EMBEDDED, scripted_settings()) == 8192
 
 
-def test_a_provider_that_copes_has_the_window_the_user_gives_it() -> None:
+def test_hosted_models_have_only_the_window_set_by_the_user() -> None:
     assert window_for("openai:m1", scripted_settings()) is None
     assert window_for("openai:m1", scripted_settings(context_tokens=4096)) == 4096
 
 
-async def test_a_price_of_no_known_provider_is_refused() -> None:
+async def test_refuses_a_price_for_an_unknown_provider() -> None:
     settings = scripted_settings(prices={"opnai:m1": (1, 1)})
     assert "Did you mean 'openai:m1'" in await refused(settings)
 
 
-def test_the_demonstration_model_is_known_as_such() -> None:
+def test_recognizes_the_demonstration_model() -> None:
     assert is_demonstration(seats_on(EMBEDDED).build_seats())
     assert not is_demonstration(scripted_settings().build_seats())
 
 
-def test_a_fallback_to_it_is_marked_by_the_model_that_spoke() -> None:
+def test_a_demonstration_fallback_does_not_mark_the_whole_debate() -> None:
     assert not is_demonstration(seats_on("openai:m1", judge_fallbacks=(EMBEDDED,)).build_seats())
     assert is_demonstration_model(EMBEDDED)
     assert not is_demonstration_model("openai:m1")
@@ -289,14 +289,16 @@ def test_a_fallback_to_it_is_marked_by_the_model_that_spoke() -> None:
         ("embedded:/models/own.gguf", False),
     ],
 )
-async def test_who_can_use_tools(server: ModelServer, spec: str, able: bool | None) -> None:
+async def test_knows_which_models_can_use_tools(
+    server: ModelServer, spec: str, able: bool | None
+) -> None:
     server.tool_users = {"m1"}
     await check_models(["ollama:m1", "ollama:m2"])
     parsed = parse_spec(spec)
     assert provider_of(parsed).takes_tools(parsed.name) is able
 
 
-async def test_a_stored_key_counts_whoever_asks(
+async def test_uses_a_stored_key_to_choose_models(
     server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "environ", os.environ.copy())

@@ -1,5 +1,3 @@
-"""Text made safe to keep."""
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +14,7 @@ from contend.models.text import clean, clean_reply
         ("\x1b[31m\t\r\n", "\x1b[31m\t\r\n"),
     ],
 )
-def test_a_users_text_loses_only_what_no_database_takes(written: str, kept: str) -> None:
+def test_clean_removes_only_characters_that_databases_reject(written: str, kept: str) -> None:
     assert clean(written) == kept
 
 
@@ -31,7 +29,7 @@ def test_a_users_text_loses_only_what_no_database_takes(written: str, kept: str)
         ("\x00\ud800", ""),
     ],
 )
-def test_a_models_text_cannot_drive_a_terminal(written: str, kept: str) -> None:
+def test_clean_reply_removes_terminal_control_characters(written: str, kept: str) -> None:
     assert clean_reply(written) == kept
 
 

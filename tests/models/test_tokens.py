@@ -1,4 +1,4 @@
-"""One measure of length for all models."""
+"""The token estimate used for all models."""
 
 from pathlib import Path
 
@@ -48,17 +48,17 @@ repeatedly documented advantages.
         ("word " * 300, 300),
     ],
 )
-def test_known_lengths(text: str, tokens: int) -> None:
+def test_counts_tokens(text: str, tokens: int) -> None:
     assert count_tokens(text) == tokens
 
 
-def test_formal_prose_of_the_length_asked_for_is_within_the_limit() -> None:
-    """`At most 300 tokens, about 225 words` is true for long words as well."""
+def test_formal_prose_of_the_requested_length_fits_the_token_limit() -> None:
+    """Prompts ask for at most 300 tokens, about 225 words; long words must fit too."""
     assert len(FORMAL.split()) >= 223
     assert count_tokens(FORMAL) <= 300
 
 
-def test_it_meets_a_real_vocabulary_within_a_tenth(embedding_weights: list[Path]) -> None:
+def test_estimate_is_within_ten_percent_of_a_real_tokenizer(embedding_weights: list[Path]) -> None:
     vocabulary = Tokenizer.from_file(str(next(p for p in embedding_weights if p.suffix == ".json")))
     vocabulary.no_truncation()
     vocabulary.no_padding()

@@ -1,4 +1,4 @@
-"""Using a tool: what comes back to the model, whatever it asked for."""
+"""Tool calls and the results sent back to the model."""
 
 from typing import Any, get_args
 
@@ -29,11 +29,11 @@ async def used(name: str, args: Any, kind: type = ToolCall) -> tuple[ToolUse, An
     return await use_tool(open_tools(NAMES, search), call(name, args, kind))
 
 
-def test_every_tool_a_seat_may_name_is_there() -> None:
+def test_opens_every_tool_that_a_seat_may_name() -> None:
     assert tuple(tool.name for tool in open_tools(NAMES, search)) == NAMES
 
 
-async def test_a_result_in_words_and_as_data() -> None:
+async def test_returns_a_result_as_text_and_as_data() -> None:
     use, found = await used("calculate", {"expression": "6 * 7"})
     assert use == ToolUse(name="calculate", arguments={"expression": "6 * 7"}, result="42")
     assert found is None
@@ -54,7 +54,9 @@ async def test_a_result_in_words_and_as_data() -> None:
         ("shell", {"command": "ls"}, "There is no tool 'shell'; there are: calculate, search_docu"),
     ],
 )
-async def test_a_failure_is_a_result(name: str, args: dict[str, Any], said: str) -> None:
+async def test_returns_a_failure_as_a_one_line_result(
+    name: str, args: dict[str, Any], said: str
+) -> None:
     use, found = await used(name, args)
     assert use.failed
     assert said in use.result
@@ -62,14 +64,14 @@ async def test_a_failure_is_a_result(name: str, args: dict[str, Any], said: str)
     assert (use.name, use.arguments, found) == (name, args, None)
 
 
-async def test_arguments_that_cannot_be_read_are_told_as_such() -> None:
+async def test_reports_unreadable_tool_arguments() -> None:
     use, _ = await used("calculate", '{"expression": ', InvalidToolCall)
     assert use.failed
     assert use.result == 'These arguments are no JSON object: {"expression":'
     assert use.arguments == {}
 
 
-def test_the_calls_of_a_message() -> None:
+def test_lists_valid_and_invalid_tool_calls_of_a_message() -> None:
     good = ToolCall(name="calculate", args={}, id="a")
     bad = InvalidToolCall(name="calculate", args="{", id="b", error=None, type="invalid_tool_call")
     message = AIMessage("", tool_calls=[good], invalid_tool_calls=[bad])

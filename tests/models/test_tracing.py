@@ -1,4 +1,4 @@
-"""Traces, where somebody switched them on: no key is in what LangSmith is sent."""
+"""LangSmith traces, if enabled, contain no keys."""
 
 import json
 import os
@@ -60,7 +60,7 @@ PROJECT = "0b7a1f0e-0000-4000-8000-000000000009"
 
 
 class LangSmith(ThreadingHTTPServer):
-    """Takes whatever is sent."""
+    """Accepts every request and stores its body."""
 
     def __init__(self) -> None:
         self.bodies: list[bytes] = []
@@ -172,7 +172,7 @@ def test_a_trace_has_every_call_once_and_no_copies_of_the_state(
     assert answer["message"]["kwargs"]["usage_metadata"]["input_tokens"]
 
 
-def test_a_state_is_shown_by_its_place_and_turns_by_their_ids() -> None:
+def test_traces_shorten_the_state_and_list_turns_by_id() -> None:
     turn = {"id": "r1.propose.a", "phase": "propose", "seat": "a", "text": "Long.", "usage": {}}
     state = {"question": "Why?", "round": 1, "seats": [], "turns": [turn], "settings": {"a": 1}}
     shown = {"question": "Why?", "round": 1, "turns": 1}
@@ -190,7 +190,7 @@ def test_a_state_is_shown_by_its_place_and_turns_by_their_ids() -> None:
     assert shorten_and_scrub({"question": "Why?"}) == {"question": "Why?"}
 
 
-def test_all_that_is_nested_is_scrubbed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scrubs_keys_from_nested_data(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     assert scrub_data({"a": [f"x {KEY}", 1], "b": {"c": KEY}}) == {
         "a": ["x ***", 1],
@@ -198,7 +198,7 @@ def test_all_that_is_nested_is_scrubbed(monkeypatch: pytest.MonkeyPatch) -> None
     }
 
 
-def test_a_call_is_named_in_its_trace() -> None:
+def test_trace_names_the_seat_round_and_phase_of_a_call() -> None:
     assert call_metadata("refine", "d1", "ann", "r2.propose.ann") == {
         "phase": "propose",
         "debate_id": "d1",

@@ -1,4 +1,4 @@
-"""What a budget does to a debate: fewer rounds, then no answer until it is raised."""
+"""The effect of a budget on a debate: fewer rounds, then no final answer."""
 
 from typing import Any
 from uuid import uuid4
@@ -25,7 +25,7 @@ LONG = "On and on and on. " * 600
 
 
 async def played(**given: Any) -> Played:
-    """Play a debate of its own: the ledger of a debate is known by its id."""
+    """Play a debate under a new id, because ledgers are kept per debate id."""
     return await play(given.pop("cast", full_cast()), thread=str(uuid4()), **given)
 
 
@@ -35,7 +35,7 @@ async def test_a_large_budget_changes_nothing() -> None:
     assert [each["event"] for each in limited.events] == [each["event"] for each in free.events]
 
 
-async def test_a_small_budget_ends_the_rounds_and_the_answer_is_written(
+async def test_a_small_budget_ends_the_rounds_but_not_the_final_answer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     usage = UsageMetadata(input_tokens=900, output_tokens=600, total_tokens=1500)
@@ -58,14 +58,14 @@ async def test_a_call_that_does_not_fit_ends_the_round_in_the_middle() -> None:
     assert debate.cast.sent_to("skeptic") == []
 
 
-async def test_seats_that_cannot_be_asked_keep_their_answers() -> None:
+async def test_a_refine_debate_over_budget_still_has_a_final_answer() -> None:
     cast = refining_cast(ann=LONG, ben=LONG, cyd=LONG)
     debate = await played(cast=cast, settings=refine_settings(budget=40_000))
     assert debate.stop_reason == "budget"
     assert debate.state["final_answer"]
 
 
-async def test_without_enough_for_the_answer_the_debate_stops() -> None:
+async def test_debate_fails_if_the_budget_does_not_cover_the_final_answer() -> None:
     with pytest.raises(ModelFailed) as failed:
         await played(cast=full_cast(proposer=LONG * 5), budget=16_000)
     assert (failed.value.kind, failed.value.seat) == (BUDGET, "Synthesizer")
@@ -83,7 +83,7 @@ async def test_viewers_are_warned_once_when_four_fifths_are_used(
     assert f"% of the budget is used: {used:,} tokens of 20,000 tokens" in warned["content"]
 
 
-def test_the_calls_of_the_parent_are_not_paid_by_a_fork() -> None:
+def test_a_fork_does_not_pay_for_the_calls_of_its_parent() -> None:
     state = as_state({"turns": [], "spans": [], "paid_before": NO_USAGE})
     assert used_by(state, scripted_settings()) == NOTHING
     assert paid_by(state, scripted_settings()) == Usage(
@@ -113,7 +113,9 @@ async def test_a_turn_of_unknown_usage_counts() -> None:
         (Usage(input_tokens=1_000, output_tokens=500, cost_usd=0.5), 0.5),
     ],
 )
-async def test_a_cost_that_was_not_reported_is_that_of_the_model(usage: Usage, cost: float) -> None:
+async def test_unreported_costs_are_computed_from_the_models_price(
+    usage: Usage, cost: float
+) -> None:
     debate = await played(max_rounds=1, min_rounds=1)
     turns = [turn.model_copy(update={"usage": usage}) for turn in debate.turns]
     prices = {turn.model: (1.0, 2.0) for turn in turns}
@@ -132,7 +134,7 @@ def test_a_budget_that_pays_for_nothing_is_refused(budget: int) -> None:
     check_budget(state, scripted_settings())
 
 
-async def test_without_a_budget_nothing_is_planned() -> None:
+async def test_without_a_budget_no_stop_is_planned() -> None:
     debate = await played(max_rounds=1, min_rounds=1)
     assert budget_stop(debate.state, scripted_settings()) is None
     assert budget_stop(debate.state, scripted_settings(budget=100_000)) is None

@@ -1,4 +1,4 @@
-"""Whether first answers agree: what ends a debate before it begins, and what the record keeps."""
+"""Agreement of the first answers, which can skip the debate, and its record."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ async def refine(*answers: str, merged: str = "Merged.\n\nAnswer: B", **changes:
     return await play(cast, "Which one?", settings=refine_settings(**changes))
 
 
-async def test_answers_that_agree_are_merged_at_once() -> None:
+async def test_answers_that_agree_are_merged_without_a_debate() -> None:
     played = await refine("I say\nAnswer: B", "**Answer: (B)**", "The answer is B.", **GATED)
     assert played.path == ["retrieve", "propose", "judge_continue", "synthesize", "score", "store"]
     stop = played.state["stop"]
@@ -49,7 +49,7 @@ async def test_answers_that_differ_or_cannot_be_compared_are_debated(
     assert played.state["stop"].reason == "max_rounds"
 
 
-async def test_a_person_who_disagrees_is_counted() -> None:
+async def test_a_person_who_disagrees_prevents_agreement() -> None:
     state = (await refine("Answer: B", "Answer: B", "Answer: C")).state
     *others, person = [turn for turn in state["turns"] if turn.phase == "propose"][:3]
     person = person.model_copy(update={"status": "human"})
@@ -63,14 +63,14 @@ async def test_by_default_every_question_is_debated() -> None:
     assert played.state["stop"].calls_saved is None
 
 
-async def test_a_gate_that_saves_nothing_is_not_reported() -> None:
+async def test_agreement_that_saves_no_calls_is_not_reported() -> None:
     agree = ("Answer: B", "Answer: B", "Answer: B")
     played = await refine(*agree, **GATED, max_debate_rounds=0)
     assert played.state["stop"].reason == "max_rounds"
 
 
 @pytest.mark.parametrize(("third", "reason"), [("B", "drafts_agree"), ("C", "max_rounds")])
-async def test_a_forum_has_the_same_gate(third: str, reason: str) -> None:
+async def test_forum_skips_the_debate_if_the_first_answers_agree(third: str, reason: str) -> None:
     def says(answer: str) -> dict[str, Any]:
         return {"speech": lambda _: f"I think so.\n\nAnswer: {answer}"}
 
@@ -96,7 +96,7 @@ async def test_a_forum_has_the_same_gate(third: str, reason: str) -> None:
         ),
     ],
 )
-async def test_the_record_keeps_the_vote_beside_the_final_answer(
+async def test_record_has_the_vote_and_the_final_answer(
     answers: tuple[str, ...], merged: str, vote: str | None, changed: bool | None
 ) -> None:
     played = await refine(*answers, merged=merged)

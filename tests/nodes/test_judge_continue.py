@@ -1,4 +1,4 @@
-"""The stop rule as a table, and what the node does with a person's wish."""
+"""The stop rules, and comments as turns."""
 
 from typing import Any
 
@@ -88,7 +88,9 @@ UNREAD = None
         (UNREAD, 5, "max_rounds"),
     ],
 )
-def test_the_rule(assessment: Assessment | None, round_number: int, reason: str | None) -> None:
+def test_adversarial_stop_rule(
+    assessment: Assessment | None, round_number: int, reason: str | None
+) -> None:
     stop = stop_rule(assessment, round_number, AdversarialSettings())
     assert (stop.reason if stop else None) == reason
     assert stop is None or (stop.round == round_number and stop.evidence)
@@ -104,7 +106,7 @@ def test_the_rule(assessment: Assessment | None, round_number: int, reason: str 
         (said(worst="major", score=9), 3, "score_reached"),
     ],
 )
-def test_the_minimum_can_hold_a_ready_signal_too(
+def test_min_rounds_can_apply_to_a_ready_signal(
     assessment: Assessment, round_number: int, reason: str | None
 ) -> None:
     settings = AdversarialSettings(ready_respects_min_rounds=True)
@@ -114,7 +116,7 @@ def test_the_minimum_can_hold_a_ready_signal_too(
 
 @pytest.mark.parametrize("source", ["block", "words", "extraction"])
 @pytest.mark.parametrize(("status", "reason"), [("open", None), ("resolved", "skeptic_ready")])
-def test_ready_does_not_stop_over_an_open_critical_point_however_it_is_read(
+def test_ready_never_overrides_an_open_critical_point(
     source: str, status: PointStatus, reason: str | None
 ) -> None:
     assessment = said(ready=True, status=status).model_copy(update={"read_from": source})
@@ -123,7 +125,7 @@ def test_ready_does_not_stop_over_an_open_critical_point_however_it_is_read(
 
 
 @pytest.mark.parametrize(("mark", "reason"), [(9.5, "no_critical_issues"), (9, "score_reached")])
-def test_the_score_is_measured_against_the_setting(mark: float, reason: str | None) -> None:
+def test_early_stop_score_is_configurable(mark: float, reason: str | None) -> None:
     stop = stop_rule(said(worst="major", score=9), 3, AdversarialSettings(early_stop_score=mark))
     assert (stop.reason if stop else None) == reason
 
@@ -150,7 +152,7 @@ def test_one_round_is_enough_when_it_is_the_maximum() -> None:
         (2, ["kept_previous"], {}, "failed"),
     ],
 )
-def test_the_rule_of_refine(
+def test_refine_stop_rule(
     number: int, statuses: list[str], changes: dict[str, Any], reason: str | None
 ) -> None:
     earlier = turn("propose", number - 1, id="earlier")
@@ -175,7 +177,7 @@ def test_the_edge_follows_the_decision() -> None:
     assert after_answering({"round": 5, "stop": stop}) == "synthesize"
 
 
-def test_a_persons_words_are_a_turn_of_their_own() -> None:
+def test_each_comment_of_a_person_is_a_separate_turn() -> None:
     state = DebateState(round=2, turns=[])
     first = human_turn(state, "mind the budget")
     second = human_turn(DebateState(round=2, turns=[first]), "and the team")

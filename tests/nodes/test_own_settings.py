@@ -1,4 +1,4 @@
-"""A thread goes on with the settings it was started with, unless others are named."""
+"""A resumed thread keeps its settings unless new ones are given."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ async def test_the_settings_are_stored_with_the_models_that_were_chosen() -> Non
 
 
 @pytest.mark.parametrize("context", [None, NOTHING, {}])
-async def test_a_thread_goes_on_with_its_own_settings(context: Any) -> None:
+async def test_a_resumed_thread_keeps_its_settings(context: Any) -> None:
     saver = InMemorySaver()
     await play(full_cast(), saver=saver, pause="each_round", min_rounds=2, max_rounds=2)
     await go_on(saver, context)
@@ -50,7 +50,7 @@ async def test_a_thread_goes_on_with_its_own_settings(context: Any) -> None:
     assert state["round"] == 2
 
 
-async def test_a_named_setting_replaces_the_stored_one_and_its_seat() -> None:
+async def test_a_given_setting_replaces_the_stored_one_and_updates_its_seat() -> None:
     saver = InMemorySaver()
     await play(full_cast(), saver=saver, pause="each_round")
     context = {"proposer_model": "scripted:synthesizer", "max_rounds": 4}
@@ -63,9 +63,9 @@ async def test_a_named_setting_replaces_the_stored_one_and_its_seat() -> None:
     ]
 
 
-async def test_a_changed_model_is_stored_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_stores_a_changed_model_with_its_provider(monkeypatch: pytest.MonkeyPatch) -> None:
     async def accept(*_: Any, **__: Any) -> None:
-        """No Ollama runs here."""
+        """Ollama is not running in this test."""
 
     monkeypatch.setattr("contend.nodes.own_settings.preflight", accept)
     saver = InMemorySaver()
@@ -111,12 +111,12 @@ async def test_settings_that_do_not_fit_are_refused(
 
 
 class _TightSettings(AdversarialSettings):
-    """The settings of a later release, with a tighter limit."""
+    """The settings of a later release, with a lower limit."""
 
     max_rounds: int = Field(3, ge=1, le=3)
 
 
-async def test_a_stored_setting_beyond_a_limit_is_named() -> None:
+async def test_names_a_stored_setting_that_exceeds_a_limit() -> None:
     saver = InMemorySaver()
     await play(full_cast(), saver=saver, pause="each_round", max_rounds=5)
     refused = r"cannot use the thread's setting max_rounds \(5\): Input should be less than .* 3"

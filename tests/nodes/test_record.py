@@ -1,4 +1,4 @@
-"""The trace: the seed's JSON with every field, whole or in part, and time really worked."""
+"""The trace: its required fields, working time, usage and ratings."""
 
 import json
 from typing import Any
@@ -73,7 +73,7 @@ def whole(**changes: Any) -> DebateState:
     return state(**values | changes)
 
 
-def test_every_field_of_the_seed_is_there_and_filled() -> None:
+def test_trace_has_every_specified_field() -> None:
     trace = trace_of(whole(), THREAD)
     assert set(trace) >= SEED_FIELDS
     assert trace["id"] == THREAD
@@ -104,7 +104,7 @@ def test_every_field_of_the_seed_is_there_and_filled() -> None:
     assert json.loads(json.dumps(trace)) == trace
 
 
-def test_time_between_the_turns_is_not_worked() -> None:
+def test_working_time_excludes_time_between_turns() -> None:
     assert trace_of(whole(), THREAD)["timing"] == {
         "total_ms": 8000,
         "rag_ms": 500,
@@ -125,14 +125,14 @@ def test_time_between_the_turns_is_not_worked() -> None:
         ([], 0),
     ],
 )
-def test_what_overlaps_counts_once(intervals: list[tuple[int, int]], busy: int) -> None:
+def test_overlapping_turns_count_once(intervals: list[tuple[int, int]], busy: int) -> None:
     turns = [took("propose", start, end, id=f"t{start}") for start, end in intervals]
     timing = trace_of(DebateState(turns=turns), THREAD)["timing"]
     assert timing["total_ms"] == busy
     assert timing["rounds_ms"] == ([busy] if turns else [])
 
 
-def test_the_users_rating_goes_before_the_judges() -> None:
+def test_the_users_rating_takes_precedence_over_the_judges() -> None:
     assert trace_of(whole(), THREAD)["quality_score"] == 7.65
     rated = build_record(whole(), THREAD).rated(3).as_json()
     assert (rated["quality_score"], rated["user_rating"]) == (3, 3)
@@ -167,7 +167,7 @@ def test_known_usage_is_summed_and_unknown_usage_is_counted() -> None:
 
 
 @pytest.mark.parametrize(("reason", "early"), [("max_rounds", False), ("user", True)])
-def test_only_the_maximum_is_not_early(reason: Any, early: bool) -> None:
+def test_every_stop_except_the_round_limit_is_early(reason: Any, early: bool) -> None:
     stop = StopDecision(reason=reason, round=2, evidence="…")
     assert trace_of(whole(stop=stop), THREAD)["early_stopped"] is early
 
@@ -187,7 +187,7 @@ def test_a_debate_that_is_not_finished_has_a_trace(partial: DebateState) -> None
     assert json.loads(json.dumps(trace)) == trace
 
 
-async def test_the_node_writes_it() -> None:
+async def test_the_node_stores_the_trace() -> None:
     played = await play(full_cast(), max_rounds=3)
     trace = played.state["trace"]
     assert trace == trace_of(played.state, THREAD)

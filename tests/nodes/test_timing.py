@@ -1,4 +1,4 @@
-"""Working time: a clock that is set while a debate runs adds nothing to it."""
+"""Working time, unaffected by changes to the system clock."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,7 +12,7 @@ from contend.nodes.timing import busy_ms, intervals, span_since, start_clock, st
 
 
 class Clocks:
-    """A wall clock that can be set, and a monotonic one that cannot."""
+    """A settable wall clock and a monotonic clock."""
 
     min = datetime.min  # noqa: DTZ901 - as in the class it stands for
 
@@ -40,7 +40,7 @@ def clocks(monkeypatch: pytest.MonkeyPatch) -> Clocks:
 
 
 @pytest.mark.parametrize("minutes", [10, -10])
-def test_a_clock_that_is_set_adds_no_working_time(minutes: int, clocks: Clocks) -> None:
+def test_setting_the_clock_does_not_change_working_time(minutes: int, clocks: Clocks) -> None:
     began = steady_now()
     clocks.work(2)
     inner = steady_now()
@@ -51,7 +51,7 @@ def test_a_clock_that_is_set_adds_no_working_time(minutes: int, clocks: Clocks) 
     assert busy_ms(intervals(spans)) == 5000
 
 
-def test_each_run_begins_with_the_time_of_the_wall(clocks: Clocks) -> None:
+def test_each_run_starts_at_the_wall_clock_time(clocks: Clocks) -> None:
     clocks.wall += timedelta(minutes=10)
     assert steady_now() == clocks.wall - timedelta(minutes=10)
     start_clock()

@@ -1,5 +1,3 @@
-"""Comparing computed numbers with limits."""
-
 import pytest
 
 from contend.nodes.tolerance import is_above, is_below
@@ -14,7 +12,7 @@ def test_rounding_errors_do_not_cross_a_limit(value: float, limit: float) -> Non
     assert not is_below(value, limit)
 
 
-def test_real_differences_do() -> None:
+def test_detects_real_differences() -> None:
     assert is_above(2.0001, 2)
     assert is_below(1.9999, 2)
     assert not is_above(1.9999, 2)

@@ -1,4 +1,4 @@
-"""Documents and images that a client sends as text."""
+"""Documents and images uploaded as text."""
 
 import base64
 from typing import Any
@@ -37,7 +37,7 @@ async def test_an_image_is_stored_and_replaced_by_its_description(data: str) -> 
     assert picture.data == base64.b64decode(PIXEL)
 
 
-async def test_what_is_stored_already_stays() -> None:
+async def test_keeps_uploads_that_are_already_stored() -> None:
     given = {"question": "Why?", "documents": [{"id": "plan"}], "images": "none"}
     assert await store_uploads(given) == given
 
@@ -53,7 +53,7 @@ async def test_what_is_stored_already_stays() -> None:
         ({"images": [{"name": "a.png", "data": PIXEL}] * 99}, "99 images were given"),
     ],
 )
-async def test_what_cannot_be_read_is_refused_without_a_path(
+async def test_refuses_unreadable_uploads_without_showing_a_path(
     given: dict[str, Any], says: str
 ) -> None:
     with pytest.raises(BadInput, match=says) as refused:

@@ -1,4 +1,4 @@
-"""Prompts are filled in one pass, and what is filled in stays as it was written."""
+"""Prompts are filled in one pass, without changing the values."""
 
 from functools import partial
 
@@ -19,18 +19,18 @@ def test_a_value_is_never_scanned_for_placeholders(written: str) -> None:
     assert filled(speech=written, known_points="KNOWN").count("KNOWN") == 1
 
 
-def test_values_are_asked_for_only_where_used() -> None:
+def test_computes_only_the_values_a_prompt_uses() -> None:
     def never() -> str:
         raise AssertionError("not used by this prompt")
 
     assert "mark" in render("shared/data", {"mark": lambda: "mark", "history": never})
 
 
-def test_an_empty_value_leaves_no_hole() -> None:
+def test_an_empty_value_leaves_no_extra_blank_lines() -> None:
     assert "\n\n\n" not in filled(speech="x", known_points="")
 
 
-def test_a_prompt_knows_its_placeholders() -> None:
+def test_lists_the_placeholders_of_a_prompt() -> None:
     assert placeholders(load("shared/extract")) == {"speech", "known_points"}
     assert load("shared/extract") == load("shared/extract").strip()
 

@@ -1,4 +1,4 @@
-"""Every prompt file is used, and asks only for values the renderer has."""
+"""Every prompt file is used and contains only known placeholders."""
 
 import re
 from collections.abc import Callable
@@ -110,7 +110,7 @@ ANSWERS = ("first", "again", "opening", "argument", "rebuttal", "closing")
 @pytest.mark.parametrize(
     "name", ["adversarial/judge.score", "shared/judge.score", "shared/small/judge.score"]
 )
-def test_whoever_rates_the_answer_sees_the_users_comments(name: str) -> None:
+def test_prompts_that_rate_the_answer_include_user_comments(name: str) -> None:
     before, remarks, after = prompts.load(name).partition("{remarks}")
     assert remarks
     assert "{question}" in before
@@ -118,19 +118,19 @@ def test_whoever_rates_the_answer_sees_the_users_comments(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name.rpartition(".")[2] in ANSWERS])
-def test_whoever_answers_sees_the_users_comments(name: str) -> None:
+def test_prompts_that_answer_the_question_include_user_comments(name: str) -> None:
     is_task = name.startswith("forum/") and "debater" not in name
     if not is_task and "/control." not in name:
         assert "remarks" in prompts.placeholders(prompts.load(name))
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if "{templates}" in prompts.load(name)])
-def test_templates_follow_the_question_that_they_are_for(name: str) -> None:
+def test_templates_come_after_the_question(name: str) -> None:
     before = prompts.load(name).partition("{templates}")[0]
     assert prompts.placeholders(before) & {"question", "situation"}
 
 
-def test_small_models_are_referred_to_nothing_that_is_missing() -> None:
+def test_prompts_for_small_models_refer_only_to_included_parts() -> None:
     again = prompts.placeholders(prompts.load("refine/small/debater.again"))
     # Feedback names answers by their letters; and there may be none.
     assert {"own_label", "feedback_heading"} <= again

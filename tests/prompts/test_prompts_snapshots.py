@@ -1,4 +1,4 @@
-"""The prompts of one fixed debate, word for word.
+"""Snapshots of the prompts of fixed debates.
 
 A prompt is the product as much as the code is: a change must be seen. To accept one, run with
 CONTEND_WRITE_SNAPSHOTS=1 and read the diff. (The variable is read here, before it is cleared.)
@@ -293,7 +293,7 @@ def forum_judge_score() -> str:
     ],
     ids=lambda prompt: prompt.__name__,
 )
-def test_the_prompt_is_the_one_on_file(prompt: Callable[[], str]) -> None:
+def test_the_prompt_matches_the_snapshot(prompt: Callable[[], str]) -> None:
     file = FOLDER / f"{prompt.__name__}.md"
     if WRITE:
         file.write_text(prompt(), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The prompts of one fixed forecast, word for word; see test_snapshots."""
+"""Snapshots of the prompts of a forecast; see test_prompts_snapshots."""
 
 import json
 import re
@@ -36,7 +36,7 @@ TODAY = "2026-11-18"
 
 
 def cast() -> Cast:
-    """A panel that needs every kind of call once."""
+    """Return a panel that makes every kind of call."""
 
     def optimist(sent: Sent) -> str:
         return "It opens, surely." if round_of(sent) == 1 else arguing("optimist")(sent)
@@ -62,7 +62,7 @@ def cast() -> Cast:
     return panel(optimist=lines, pessimist=pessimist, historian=historian, judge=judging(score))
 
 
-async def test_the_prompts_are_the_ones_on_file() -> None:
+async def test_prompts_match_the_snapshots() -> None:
     question = REQUEST["prediction_context"]["task"]["question"]
     played = await forecasted(cast(), {"question": question, "request": REQUEST})
     sent = {(s.model, asked_for(s), round_of(s), scored_role(s)): s for s in played.cast.sent}

@@ -1,4 +1,4 @@
-"""The prompts of one fixed moderated debate, word for word; see test_snapshots."""
+"""Snapshots of the prompts of a moderated debate; see test_prompts_snapshots."""
 
 from tests.prompts.test_prompts_snapshots import FOLDER, WRITE, sheet
 from tests.support.floor import asked_for, debate, floor_cast, with_block
@@ -15,7 +15,7 @@ PARTS = {
 
 
 def cast() -> Cast:
-    """A debate in which one claim is contradicted, and corrected."""
+    """Return a debate in which one claim is contradicted and corrected."""
     return floor_cast(
         checker={
             "claims": lambda sent: with_block(
@@ -26,7 +26,7 @@ def cast() -> Cast:
     )
 
 
-async def test_the_prompts_are_the_ones_on_file() -> None:
+async def test_prompts_match_the_snapshots() -> None:
     played = await debate(
         cast(), round_count=1, max_round_count=2, moderator_may_adjust=True, fact_check=True
     )
@@ -42,7 +42,7 @@ async def test_the_prompts_are_the_ones_on_file() -> None:
             assert told == file.read_text(encoding="utf-8"), file.name
 
 
-async def test_positions_are_asked_for_as_on_file() -> None:
+async def test_the_positions_prompt_matches_the_snapshot() -> None:
     undecided = [{"name": name, "model": f"scripted:{name.lower()}"} for name in ("Ann", "Ben")]
     played = await debate(cast(), positions=undecided, round_count=0, debate_format="competitive")
     (sent,) = (s for s in played.cast.sent_to("moderator") if asked_for(s) == "positions")

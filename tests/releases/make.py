@@ -86,7 +86,7 @@ def _make_fork(folder: Path, contend: Command, models: ModelServer) -> None:
 
 
 def _write(folder: Path, name: str, contend: Command, debate: str, calls: int, record: Any) -> None:
-    """Write the database, and what the debate looks like now and at its end."""
+    """Write the database and the expected records of the debate."""
     _pack(contend, folder / f"{name}.db.gz")
     shown = contend.here("show", debate, "--json").json
     shown |= {"output_dir": None} if "output_dir" in shown else {}

@@ -1,4 +1,4 @@
-"""Debates that release 0.1 stopped in the middle of a step are resumed by the code of today."""
+"""Show and resume debates stored by release 0.1."""
 
 import gzip
 import json
@@ -55,7 +55,7 @@ def open_stored(folder: Path, name: str, home: Path, models: ModelServer) -> Com
 
 
 def known_to(old: Any, new: Any) -> Any:
-    """What is left of new data without the fields that were added since."""
+    """Return new data without the fields added since."""
     if isinstance(old, dict) and isinstance(new, dict):
         # Warnings are made when a record is read, in the words of today.
         return {

@@ -1,4 +1,4 @@
-"""Debates that the code before release 0.2 stopped or finished: resumed and shown as they were."""
+"""Show and resume debates stored before release 0.2."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Debates that this release stopped or finished, with their recordings."""
+"""Show, resume and replay debates with recordings."""
 
 import json
 from pathlib import Path
@@ -44,7 +44,7 @@ def test_a_finished_debate_is_shown_and_replayed(
         assert not models.calls
 
 
-def test_a_finished_debate_is_forked(tmp_path: Path) -> None:
+def test_a_finished_debate_can_be_forked(tmp_path: Path) -> None:
     stored = read_stored(FOLDER, "adversarial")["record"]
     with ModelServer(SCRIPTS["adversarial"], models=MODELS) as models:
         contend = open_stored(FOLDER, "adversarial.done", tmp_path / "home", models)
@@ -53,7 +53,7 @@ def test_a_finished_debate_is_forked(tmp_path: Path) -> None:
         assert sorted(spoken(forked.json)) == sorted(spoken(stored))
 
 
-def test_a_debate_that_waits_for_a_person_gets_its_answer(tmp_path: Path) -> None:
+def test_a_debate_waiting_for_a_person_can_be_answered(tmp_path: Path) -> None:
     with ModelServer(debaters(), models=MODELS) as models:
         contend = open_stored(FOLDER, "person", tmp_path / "home", models)
         (waiting,) = contend.here("list", "--json").json

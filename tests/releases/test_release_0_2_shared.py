@@ -1,4 +1,4 @@
-"""Debates stopped by the code that compresses checkpoints and stores what they share once."""
+"""Show, resume and replay debates with compressed and shared checkpoints."""
 
 import gzip
 import json
@@ -49,7 +49,7 @@ def test_a_stopped_debate_is_shown_resumed_and_replayed(name: str, tmp_path: Pat
         assert len(models.calls) == made
 
 
-def test_what_was_spent_before_counts_towards_a_budget(tmp_path: Path) -> None:
+def test_earlier_spending_counts_towards_the_budget(tmp_path: Path) -> None:
     stored = _read("budget")
     with ModelServer(NEWER_SCRIPTS["budget"], models=MODELS) as models:
         contend = open_stored(FOLDER, "budget", tmp_path / "home", models)
@@ -75,7 +75,7 @@ def test_a_fork_keeps_its_parent(tmp_path: Path) -> None:
         assert not models.calls
 
 
-def test_a_debate_that_waits_for_a_person_gets_its_answer(tmp_path: Path) -> None:
+def test_a_debate_waiting_for_a_person_can_be_answered(tmp_path: Path) -> None:
     stored = _read("person")
     with ModelServer(NEWER_SCRIPTS["person"], models=MODELS) as models:
         contend = open_stored(FOLDER, "person", tmp_path / "home", models)

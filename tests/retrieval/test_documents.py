@@ -1,4 +1,4 @@
-"""Files read as evidence: every kind, every refusal, and the text kept for later turns."""
+"""Documents: reading each file type, refusing bad files, and storing the text."""
 
 import contextlib
 import io
@@ -30,7 +30,7 @@ from contend.retrieval.readers import KINDS, read
 
 
 def pdf(*pages: str) -> bytes:
-    """A minimal PDF, written by hand; a page of no words has no text."""
+    """Return a minimal PDF; an empty string makes a page without text."""
     kids = " ".join(f"{4 + 2 * nth} 0 R" for nth in range(len(pages)))
     objects = [
         "<</Type/Catalog/Pages 2 0 R>>",
@@ -82,7 +82,7 @@ def load_one(path: Path) -> Loaded:
     return loaded[0]
 
 
-def test_a_pdf_has_its_pages(tmp_path: Path) -> None:
+def test_reads_a_pdf_by_page(tmp_path: Path) -> None:
     one = load_one(write(tmp_path / "Hand Book.pdf", TWO_PAGES))
     assert one.pages == (
         DocumentPage(1, "The first page has words."),
@@ -93,18 +93,18 @@ def test_a_pdf_has_its_pages(tmp_path: Path) -> None:
     assert (document.name, document.pages, document.passages) == ("Hand Book.pdf", 2, 2)
 
 
-def test_pages_without_text_keep_their_numbers_and_are_told(tmp_path: Path) -> None:
+def test_reports_pdf_pages_without_text_and_keeps_page_numbers(tmp_path: Path) -> None:
     (one,), (notice,) = load_documents([write(tmp_path / "a.pdf", pdf("", "Words.", ""))])
     assert (one.pages, one.document.pages) == ((DocumentPage(2, "Words."),), 3)
     assert notice.startswith("a.pdf: 2 of 3 pages have no text; if they are scanned, ")
 
 
-def test_a_pdf_anybody_may_open_is_read_although_encrypted(tmp_path: Path) -> None:
+def test_reads_an_encrypted_pdf_without_a_password(tmp_path: Path) -> None:
     one = load_one(write(tmp_path / "a.pdf", locked(TWO_PAGES, "")))
     assert one.pages[0].text == "The first page has words."
 
 
-def test_a_mended_pdf_says_nothing_on_the_terminal(
+def test_repairing_a_pdf_prints_nothing(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     # pypdf remarks on the wrong place of the table, and finds the objects itself.
@@ -148,7 +148,7 @@ PARAGRAPH = "word " * 150 + "end."
         ("a.htm", "<ul>\n<li>one\n<li>&lt;two&gt; &#9749;", [(2, "one\n<two> ☕")], 3),
     ],
 )  # fmt: skip
-def test_each_kind_is_read_with_its_places(
+def test_reads_each_file_type_with_line_numbers(
     tmp_path: Path, name: str, content: str | bytes, pages: list[tuple[int, str]], lines: int
 ) -> None:
     one = load_one(write(tmp_path / name, content))
@@ -158,7 +158,7 @@ def test_each_kind_is_read_with_its_places(
     assert one.document.pages == lines
 
 
-def test_the_place_of_a_passage_is_the_source_line(tmp_path: Path) -> None:
+def test_a_passage_is_numbered_by_its_source_line(tmp_path: Path) -> None:
     source = "<html>\n<p>" + "\n</p><p>".join(f"Paragraph {n} {'x ' * 300}" for n in range(5))
     one = load_one(write(tmp_path / "a.html", source))
     lines = source.split("\n")
@@ -167,7 +167,7 @@ def test_the_place_of_a_passage_is_the_source_line(tmp_path: Path) -> None:
         assert " ".join(passage.text.split()[:2]) in lines[passage.page - 1]
 
 
-def test_a_row_is_placed_by_its_source_line(tmp_path: Path) -> None:
+def test_a_table_row_is_numbered_by_its_source_line(tmp_path: Path) -> None:
     source = 'name,text\nfirst,"over\nthree\nlines"\n' + "".join(
         f"row{line},{'x ' * 300}\n" for line in range(5, 9)
     )
@@ -206,7 +206,7 @@ def test_short_names_are_plain_and_unique(tmp_path: Path, names: list[str], ids:
     assert max(map(len, ids)) <= 24
 
 
-def test_a_folder_is_read_through_and_sorted(tmp_path: Path) -> None:
+def test_reads_a_folder_recursively_in_order(tmp_path: Path) -> None:
     for name in ("b.txt", "a.md", "sub/c.html", ".hidden.txt", ".git/d.txt", "sub/.e/f.txt"):
         write(tmp_path / name, f"text of {name}")
     for name in ("g.png", "h.PNG", "Makefile", "sub/i.docx"):
@@ -217,7 +217,7 @@ def test_a_folder_is_read_through_and_sorted(tmp_path: Path) -> None:
     assert notices == ["Skipped 4 files of unsupported types: .docx, .png, no suffix."]
 
 
-def test_links_may_loop_or_lead_nowhere(tmp_path: Path) -> None:
+def test_handles_looping_and_broken_links(tmp_path: Path) -> None:
     write(tmp_path / "a.txt", "text")
     (tmp_path / "loop").symlink_to(tmp_path)
     (tmp_path / "self.txt").symlink_to(tmp_path / "self.txt")
@@ -246,7 +246,7 @@ def test_a_pdf_of_too_many_pages_is_refused_before_it_is_read(tmp_path: Path) ->
         load_documents([tmp_path / "long.pdf"])
 
 
-def test_the_same_content_is_taken_once_and_told(tmp_path: Path) -> None:
+def test_reads_the_same_content_once_and_reports_duplicates(tmp_path: Path) -> None:
     first = write(tmp_path / "in" / "a.txt", "text")
     write(tmp_path / "in" / "b.md", "text")
     loaded, notices = load_documents([first, tmp_path / "in", first, tmp_path / "in/../in/a.txt"])
@@ -254,7 +254,7 @@ def test_the_same_content_is_taken_once_and_told(tmp_path: Path) -> None:
     assert notices == ["in/b.md has the same content as a.txt."]
 
 
-def test_files_of_one_name_can_be_told_apart(
+def test_files_with_the_same_name_get_different_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for folder in ("in/new", "in/old"):
@@ -318,7 +318,7 @@ REFUSED: dict[str, tuple[str, str | bytes, str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_a_file_is_refused_by_name(tmp_path: Path, case: str) -> None:
+def test_refuses_a_bad_file_and_names_it(tmp_path: Path, case: str) -> None:
     name, content, why = REFUSED[case]
     path = write(tmp_path / name, content)
     with pytest.raises(BadInput) as refusal:
@@ -392,7 +392,7 @@ def test_a_folder_that_may_not_be_listed_is_refused(
         load_documents([tmp_path])
 
 
-def test_a_pipe_is_refused_not_waited_for(tmp_path: Path) -> None:
+def test_refuses_a_pipe_without_blocking(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     os.mkfifo(path)
     with pytest.raises(BadInput, match=f"{path} is not a regular file"):
@@ -418,7 +418,7 @@ def test_a_device_is_refused_and_never_opened(monkeypatch: pytest.MonkeyPatch) -
         "Contents ············ 5 – £7, don´t",
     ],
 )
-def test_western_text_of_old_is_read(tmp_path: Path, text: str) -> None:
+def test_reads_text_in_windows_1252(tmp_path: Path, text: str) -> None:
     encoded = text.replace("ć", "c").encode("cp1252")
     one = load_one(write(tmp_path / "a.txt", encoded))
     assert one.pages[0].text == text.replace("ć", "c").strip()
@@ -444,7 +444,7 @@ def test_text_without_spaces_is_cut_and_does_not_hang(tmp_path: Path, text: str)
     assert max(len(passage.text) for passage in one.passages) <= 900
 
 
-def test_the_rows_of_a_table_are_kept_as_they_stand(tmp_path: Path) -> None:
+def test_stores_table_rows_as_written_in_the_file(tmp_path: Path) -> None:
     source = 'name;text\n"Bo\nB";7\n' + "".join(f"row{n};{'x ' * 300}\n" for n in (4, 5))
     one = load_one(write(tmp_path / "a.csv", source))
     assert [(page.number, page.raw) for page in one.pages] == [
@@ -495,7 +495,7 @@ def loaded(tmp_path: Path) -> list[Loaded]:
     return load_documents([tmp_path / "in"])[0]
 
 
-def test_the_text_is_kept_privately_and_comes_back(tmp_path: Path, loaded: list[Loaded]) -> None:
+def test_stores_the_text_with_private_permissions(tmp_path: Path, loaded: list[Loaded]) -> None:
     home = tmp_path / "home"
     save_corpus(loaded, home)
     kinds = [one.document for one in loaded]
@@ -511,9 +511,7 @@ def test_the_text_is_kept_privately_and_comes_back(tmp_path: Path, loaded: list[
     assert {stat.S_IMODE(folder.stat().st_mode) for folder in folders} == {0o700}
 
 
-def test_kept_text_is_not_written_again_unless_damaged(
-    tmp_path: Path, loaded: list[Loaded]
-) -> None:
+def test_stored_text_is_rewritten_only_if_damaged(tmp_path: Path, loaded: list[Loaded]) -> None:
     save_corpus(loaded, tmp_path)
     file = kept(tmp_path)
     content, number = file.read_bytes(), file.stat().st_ino
@@ -574,7 +572,7 @@ def test_the_corpus_is_named_by_content_names_and_splitter(
     assert corpus_id([first, second]) not in names
 
 
-def test_no_documents_need_no_file(tmp_path: Path) -> None:
+def test_an_empty_corpus_stores_no_file(tmp_path: Path) -> None:
     save_corpus([], tmp_path / "home")
     corpus = load_corpus([], tmp_path / "home")
     assert (corpus.pages, corpus.passages) == ({}, ())
@@ -585,7 +583,7 @@ def test_a_label_names_document_and_page() -> None:
     assert Passage("handbook", 12, "text").label == "handbook:12"
 
 
-def test_the_import_costs_neither_pypdf_nor_the_splitter() -> None:
+def test_importing_quotes_does_not_import_pypdf_or_the_splitter() -> None:
     costly = "{'pypdf', 'langchain_text_splitters'}"
     asks = f"import sys, retrieval.quotes; print({costly} & {{*sys.modules}})"
     ended = subprocess.run([sys.executable, "-c", asks], capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""The index on disk: nothing embedded twice, nothing loaded that was not proven."""
+"""The index on disk: reuse of embeddings, and rebuilding of damaged files."""
 
 import json
 import pickle
@@ -54,7 +54,7 @@ async def test_the_nearest_text_is_found_with_its_similarity(folder: Path) -> No
     assert all(hit.score < 0.5 for hit in others)
 
 
-async def test_a_kept_index_embeds_one_text_to_know_the_model_by(folder: Path) -> None:
+async def test_reopening_an_index_embeds_only_one_sample_text(folder: Path) -> None:
     await opened(folder)
     scripted.embedded.clear()
     again = await opened(folder)
@@ -84,7 +84,7 @@ async def test_one_text_under_two_keys_is_found_under_both(folder: Path) -> None
     assert (await opened(folder, twins)).embedded == 0
 
 
-async def test_no_pickle_is_written_and_old_files_go(
+async def test_writes_no_pickle_and_removes_old_files(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await opened(folder)
@@ -103,7 +103,7 @@ def _count(folder: Path) -> int:
 
 
 def _modes(folder: Path) -> dict[str, int]:
-    """The files by the first part of their names."""
+    """Return the file modes by the first part of the file names."""
     return {
         path.name.partition("-")[0]: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()
     }
@@ -120,7 +120,7 @@ def _file(folder: Path, kind: str) -> Path:
 
 
 class _Trap:
-    """Says so if anybody unpickles it."""
+    """Records that it was unpickled."""
 
     def __reduce__(self) -> tuple[Callable[..., object], tuple[str]]:
         return (_sprung.append, ("unpickled",))
@@ -151,7 +151,7 @@ def _another_count(folder: Path) -> None:
     manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"count": 2}))
 
 
-async def test_an_index_that_another_process_is_writing_is_not_called_incomplete(
+async def test_does_not_report_an_index_being_written_by_another_process(
     folder: Path,
 ) -> None:
     (folder / ".new-abc").mkdir(parents=True)
@@ -190,10 +190,10 @@ async def test_a_damaged_or_foreign_index_is_rebuilt_and_never_loaded(
     assert (again.embedded, again.notice) == (0, "")
 
 
-async def test_vectors_of_another_index_with_its_own_manifest_are_not_taken(
+async def test_does_not_reuse_vectors_of_another_complete_index(
     folder: Path, tmp_path: Path
 ) -> None:
-    """A whole index put in the place of ours is of other texts: none of its vectors is used."""
+    """An index copied over ours is for other texts, so none of its vectors are used."""
     await opened(folder)
     await open_index(tmp_path / "other", embedder(), {"x": "other words"}, "templates")
     shutil.rmtree(folder)
@@ -202,7 +202,7 @@ async def test_vectors_of_another_index_with_its_own_manifest_are_not_taken(
     assert (await opened(folder)).embedded == len(TEXTS)
 
 
-async def test_another_model_under_the_same_name_embeds_everything_anew(
+async def test_embeds_everything_again_if_the_model_changed_under_its_name(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await opened(folder)
@@ -228,14 +228,14 @@ async def test_a_query_of_another_size_is_noticed(
     assert not index.fits(vector)
 
 
-async def test_a_folder_that_cannot_be_written_costs_the_index_only(tmp_path: Path) -> None:
+async def test_search_works_if_the_index_cannot_be_saved(tmp_path: Path) -> None:
     (tmp_path / "index").write_text("in the way")
     index = await opened(tmp_path / "index" / "templates")
     assert "Cannot save the index" in index.notice
     assert await nearest(index, "dogs bark") == ["dogs"]
 
 
-async def test_many_vectors_get_a_graph_of_neighbours(
+async def test_large_indexes_use_an_hnsw_graph(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import faiss
@@ -250,7 +250,7 @@ async def test_many_vectors_get_a_graph_of_neighbours(
 
 
 @pytest.mark.parametrize("exact_up_to", [100_000, 2], ids=["exact", "graph"])
-async def test_a_search_among_some_texts_finds_each_of_them(
+async def test_a_search_restricted_to_some_texts_finds_all_of_them(
     folder: Path, monkeypatch: pytest.MonkeyPatch, exact_up_to: int
 ) -> None:
     monkeypatch.setattr(indexing, "EXACT_UP_TO", exact_up_to)

@@ -1,4 +1,4 @@
-"""Which templates a question gets: the nearest above the threshold, or none and the reason."""
+"""Template search: the nearest templates above the threshold, or the reason for none."""
 
 import asyncio
 from pathlib import Path
@@ -47,7 +47,7 @@ def ids(found: TemplateSearch) -> list[str]:
     return [use.id for use in found.templates]
 
 
-async def test_the_best_come_first_and_no_more_than_wanted() -> None:
+async def test_returns_the_best_templates_first_up_to_top_k() -> None:
     found = await find(min_similarity=0.1)
     assert ids(found)[0] == "root-cause"
     assert len(found.templates) == 3
@@ -58,7 +58,7 @@ async def test_the_best_come_first_and_no_more_than_wanted() -> None:
     assert f"Find the cause of a change ({scores[0]:.2f})" in found.notice
 
 
-async def test_the_least_similarity_is_the_users_then_the_models(
+async def test_threshold_is_the_users_or_else_the_models(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert ids(await find(min_similarity=0.99)) == []
@@ -70,18 +70,18 @@ async def test_the_least_similarity_is_the_users_then_the_models(
     assert "calibrated" not in calibrated.notice
 
 
-async def test_a_model_nobody_measured_says_so() -> None:
+async def test_reports_an_uncalibrated_model() -> None:
     found = await find()
     assert "scripted:embed is not calibrated: a threshold of 0.65" in found.notice
     assert found.trouble == ()
 
 
-async def test_a_plain_request_gets_none_however_near_they_are() -> None:
+async def test_plain_requests_get_no_templates() -> None:
     for request in plain_requests()[:10]:
         assert ids(await find(request)) == []
 
 
-async def test_a_users_least_similarity_is_narrowed_by_nothing(
+async def test_a_threshold_set_by_the_user_overrides_all_other_rules(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     narrow = {"scripted:embed": embeddings.Traits(min_similarity=0.1, spread=0.0)}
@@ -91,7 +91,7 @@ async def test_a_users_least_similarity_is_narrowed_by_nothing(
         assert len((await find(question, min_similarity=-1, top_k=10)).templates) == 10
 
 
-async def test_a_threshold_that_was_not_measured_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_reports_an_unmeasured_threshold(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not embeddings.traits_of("ollama:nomic-embed-text").measured
     traits = {"scripted:embed": embeddings.Traits(min_similarity=0.6, measured=False)}
     monkeypatch.setattr(embeddings, "_TRAITS", traits)
@@ -105,14 +105,14 @@ def test_a_templates_score_is_the_mean_of_its_two_nearest_lines() -> None:
     assert template_search.group_scores(lines, [2, 3, 1, 2]) == pytest.approx([0.5, 0.65, 0.5, 0.3])
 
 
-async def test_a_failing_embedding_model_costs_the_templates_and_is_told() -> None:
+async def test_reports_a_failing_embedding_model_and_returns_no_templates() -> None:
     found = await find(spec="scripted:broken")
     assert found.templates == ()
     assert found.trouble == ("scripted:broken returned no vectors: the embedding server is down",)
     assert "embedding model failed" in found.notice
 
 
-async def test_templates_switched_off_ask_nobody() -> None:
+async def test_makes_no_embedding_call_if_templates_are_off() -> None:
     assert (await find(templates=False)).notice == "Templates are off."
     assert scripted.embedded == []
 
@@ -133,7 +133,7 @@ async def test_a_users_template_is_found_as_soon_as_it_is_there(tmp_path: Path) 
     assert len(scripted.embedded) == len(template().lines()) + 2  # the sample, the query
 
 
-async def test_a_users_broken_template_is_told_and_the_others_work(tmp_path: Path) -> None:
+async def test_reports_a_broken_user_template_and_uses_the_others(tmp_path: Path) -> None:
     folder = user_folder(tmp_path / "home")
     folder.mkdir(parents=True)
     (folder / "broken.md").write_text("no template")
@@ -143,7 +143,7 @@ async def test_a_users_broken_template_is_told_and_the_others_work(tmp_path: Pat
 
 
 @pytest.mark.embedded
-async def test_no_two_shipped_templates_are_for_the_same_questions(embedding_model: str) -> None:
+async def test_no_two_shipped_templates_are_duplicates(embedding_model: str) -> None:
     embedder = embeddings.Embedder(embedding_model, AdversarialSettings())
     assert await find_duplicates(shipped_templates(), embedder) == []
     first = shipped_templates()[0]
@@ -153,7 +153,7 @@ async def test_no_two_shipped_templates_are_for_the_same_questions(embedding_mod
     assert score > MAX_SIMILARITY
 
 
-async def test_a_model_replaced_under_its_name_gets_a_new_index(
+async def test_builds_a_new_index_if_the_model_changed_under_its_name(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     await find(min_similarity=0.1)
@@ -164,7 +164,7 @@ async def test_a_model_replaced_under_its_name_gets_a_new_index(
     assert found.trouble == ()
 
 
-async def test_vectors_of_changing_size_cost_the_templates_and_are_told(
+async def test_reports_vectors_of_different_sizes_and_returns_no_templates(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     wide, asked = scripted.bag_of_words, "Why did it double?"
@@ -176,13 +176,13 @@ async def test_vectors_of_changing_size_cost_the_templates_and_are_told(
     assert found.trouble == ("scripted:embed returns vectors of different sizes",)
 
 
-async def test_debates_that_begin_at_once_embed_the_library_once() -> None:
+async def test_parallel_debates_embed_the_library_once() -> None:
     await asyncio.gather(*(find() for _ in range(4)))
     lines = [line for each in shipped_templates() for line in each.lines()]
     assert scripted.embedded.count(lines[0]) == 1
 
 
-async def test_a_rebuilt_index_is_told_once(tmp_path: Path) -> None:
+async def test_reports_a_rebuilt_index_once(tmp_path: Path) -> None:
     await find()
     (manifest,) = (tmp_path / "home").glob("index/templates/*/manifest.json")
     manifest.write_text("{")
@@ -195,7 +195,7 @@ async def test_a_rebuilt_index_is_told_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("spread", "given"), [(None, [0.5, 0.45, 0.3]), (0.1, [0.5, 0.45]), (0.0, [0.5])]
 )
-def test_what_is_far_behind_the_best_is_not_given(spread: float | None, given: list[float]) -> None:
+def test_leaves_out_templates_far_below_the_best(spread: float | None, given: list[float]) -> None:
     ranking = Ranking([Ranked(template(), score) for score in (0.5, 0.45, 0.3, 0.2)], plain=False)
     assert [each.score for each in ranking.chosen(4, Rule(0.25, spread))] == given
     assert Ranking(ranking.ranked, plain=True).chosen(4, Rule(0.25, spread)) == []

@@ -1,4 +1,4 @@
-"""Templates as files: the form of those that ship, the user's own, and how they go wrong."""
+"""Template files: shipped templates, user templates, candidates and errors."""
 
 import os
 import re
@@ -66,7 +66,7 @@ def template(text: str = GOOD, **changes: object) -> Template:
 
 
 @pytest.mark.parametrize("shipped", shipped_templates(), ids=lambda each: each.id)
-def test_a_shipped_template_is_well_made(shipped: Template) -> None:
+def test_shipped_templates_meet_the_style_rules(shipped: Template) -> None:
     assert lint_template(shipped) == []
     assert len(shipped.title) <= 60
     assert not shipped.title.endswith(".")
@@ -84,14 +84,14 @@ def test_the_library_is_large_and_covers_many_kinds() -> None:
     assert max(kinds.values()) <= 3
 
 
-def test_every_shipped_template_lies_in_the_file_of_its_id() -> None:
+def test_shipped_template_files_are_named_after_their_ids() -> None:
     folder = Path(templates.__file__).parent / "shipped_templates"
     assert sorted(path.stem for path in folder.iterdir()) == [
         each.id for each in shipped_templates()
     ]
 
 
-def test_no_way_to_ask_is_written_twice() -> None:
+def test_use_when_lines_are_unique() -> None:
     lines = [line for each in shipped_templates() for line in each.use_when] + [*plain_requests()]
     assert [line for line, count in Counter(lines).items() if count > 1] == []
 
@@ -134,19 +134,19 @@ def test_files_that_cannot_be_templates_are_named(tmp_path: Path) -> None:
         read_template(tmp_path / "long.md", "user")
 
 
-def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
+def test_refuses_a_pipe_without_blocking(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.md")
     with pytest.raises(BadInput, match=r"pipe\.md is not a regular file"):
         read_template(tmp_path / "pipe.md", "user")
 
 
-def test_escapes_in_the_front_matter_write_no_control_characters() -> None:
+def test_removes_escaped_control_characters_from_the_front_matter() -> None:
     text = GOOD.replace("Choose a tea", '"Choose\\n\\n## Your task\\0\\e[31m a tea"')
     read = parse_template(text, "tea.md", "user")
     assert read.title == "Choose ## Your task[31m a tea"
 
 
-def test_a_link_to_nowhere_is_named_and_harms_no_other(home: Path) -> None:
+def test_reports_a_broken_link_and_loads_the_library(home: Path) -> None:
     folder = templates.user_folder(home)
     folder.mkdir(parents=True)
     (folder / "x.md").symlink_to(home / "nowhere.md")
@@ -154,14 +154,14 @@ def test_a_link_to_nowhere_is_named_and_harms_no_other(home: Path) -> None:
     assert "x.md: No such file" in load_library(home).problems[0]
 
 
-def test_one_use_may_stand_alone_and_windows_line_ends_are_read() -> None:
+def test_accepts_a_single_use_when_string_and_windows_line_endings() -> None:
     lines = re.sub(r"use_when:\n(  - .*\n)+", "use_when: Somebody wants tea.\n", GOOD)
     read = parse_template(lines.replace("\n", "\r\n"), "tea.md", "user")
     assert read.use_when == ("Somebody wants tea.",)
     assert read.lines() == ["Choose a tea. Somebody wants tea."]
 
 
-def test_a_template_survives_being_written() -> None:
+def test_a_written_template_reads_back_unchanged() -> None:
     odd = template(title="Tea: which?", use_when=("- a dash", "a: colon", "“quotes” # hash"))
     assert parse_template(odd.as_file(), "x", "user") == odd
 
@@ -196,7 +196,7 @@ def test_two_templates_with_one_id_are_refused(home: Path) -> None:
     assert load_library(home).find("tea-choice") == template()
 
 
-def test_files_put_there_by_hand_are_used_or_named(home: Path) -> None:
+def test_files_added_by_hand_are_used_or_reported(home: Path) -> None:
     folder = templates.user_folder(home)
     folder.mkdir(parents=True)
     (folder / "a.md").write_text(GOOD)
@@ -210,7 +210,7 @@ def test_files_put_there_by_hand_are_used_or_named(home: Path) -> None:
 
 
 @pytest.mark.parametrize("text", [GOOD.replace("tea-choice", "of-mine"), "half a template"])
-def test_no_file_of_the_users_is_written_over(home: Path, text: str) -> None:
+def test_never_overwrites_a_user_file(home: Path, text: str) -> None:
     folder = user_folder(home)
     folder.mkdir(parents=True)
     (folder / "tea-choice.md").write_text(text)
@@ -220,7 +220,7 @@ def test_no_file_of_the_users_is_written_over(home: Path, text: str) -> None:
     assert keep_candidate(template(), home).name == "tea-choice-2.md"
 
 
-def test_a_template_is_removed_by_its_id_first(home: Path) -> None:
+def test_removes_by_id_before_file_name(home: Path) -> None:
     folder = user_folder(home)
     folder.mkdir(parents=True)
     (folder / "tea-choice.md").write_text(GOOD.replace("tea-choice", "of-mine"))
@@ -229,7 +229,7 @@ def test_a_template_is_removed_by_its_id_first(home: Path) -> None:
     assert remove_template("tea-choice", home).name == "tea-choice.md"
 
 
-def test_what_ships_stays(home: Path) -> None:
+def test_refuses_to_remove_shipped_and_unknown_templates(home: Path) -> None:
     with pytest.raises(BadInput, match="'root-cause' is built in"):
         remove_template("root-cause", home)
     with pytest.raises(BadInput, match="No template has the id 'nothing'"):
@@ -253,7 +253,7 @@ def test_the_fingerprint_changes_with_the_users_files(home: Path) -> None:
 # --- candidates ---
 
 
-def test_a_candidate_is_used_only_after_a_yes(home: Path) -> None:
+def test_a_candidate_is_used_only_after_it_is_accepted(home: Path) -> None:
     keep_candidate(template(), home)
     assert load_library(home).find("tea-choice") is None
     (waiting,) = load_candidates(home).templates
@@ -265,7 +265,7 @@ def test_a_candidate_is_used_only_after_a_yes(home: Path) -> None:
     assert load_candidates(home).templates == ()
 
 
-def test_a_candidate_may_be_given_another_id_before_the_yes(home: Path) -> None:
+def test_a_candidate_can_be_renamed_before_it_is_accepted(home: Path) -> None:
     path = keep_candidate(template(), home)
     path.write_text(GOOD.replace("tea-choice", "better-name"))
     assert accept_candidate("better-name", home).name == "better-name.md"
@@ -286,7 +286,7 @@ def test_a_long_id_leaves_room_for_its_number(home: Path) -> None:
     assert {each.id for each in load_candidates(home).templates} == {"x" * 54, "x" * 54 + "-2"}
 
 
-def test_no_candidate_is_accepted_that_is_not_there(home: Path) -> None:
+def test_refuses_to_accept_an_unknown_candidate(home: Path) -> None:
     with pytest.raises(BadInput, match=r"No candidate has the id '\.\./secret'"):
         accept_candidate("../secret", home)
 

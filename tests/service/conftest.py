@@ -1,4 +1,4 @@
-"""The app with a panel of models behind it, and a caller that has the token."""
+"""Fixtures for the service and an authenticated client."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,7 +25,7 @@ def models(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
 
 @contextmanager
 def service(**settings: str) -> Iterator[TestClient]:
-    """The service from its start to its end."""
+    """Run the service with a test client."""
     options = ServiceOptions(model="openai:m", assignments={"max_retries": "0", **settings})
     headers = {"Authorization": f"Bearer {TOKEN}"}
     with TestClient(

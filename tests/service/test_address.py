@@ -1,4 +1,4 @@
-"""How other commands find the page of a running service."""
+"""Finding the address of a running service."""
 
 import json
 from collections.abc import Iterator
@@ -52,7 +52,7 @@ def port() -> Iterator[int]:
         (401, "", False),
     ],
 )
-def test_only_a_service_that_has_the_debate_is_used(
+def test_finds_only_a_service_that_has_the_debate(
     port: int, status: int, body: str, is_found: bool
 ) -> None:
     _Service.answer = (status, body)
@@ -63,13 +63,13 @@ def test_only_a_service_that_has_the_debate_is_used(
 
 
 @pytest.mark.parametrize("host", ["a b", "a\n", ".", "a" * 300, "\ud800", "\0", ""])
-def test_a_bad_host_is_not_running(host: str) -> None:
+def test_an_invalid_host_is_not_running(host: str) -> None:
     with published_address(host, 1):
         assert page_of(DEBATE) is None
 
 
 @pytest.mark.parametrize("port", ["-1", "0", "99999", "1e999", '"x"', "null"])
-def test_a_bad_port_is_not_running(port: str, tmp_path: Path) -> None:
+def test_an_invalid_port_is_not_running(port: str, tmp_path: Path) -> None:
     file = tmp_path / "home" / "service.json"
     file.parent.mkdir()
     file.write_text(f'{{"host": "127.0.0.1", "port": {port}}}')
@@ -93,7 +93,7 @@ OUTAGE = {"provider": "openai", "since": "2027-03-01T09:30:00+00:00", "next_prob
         (503, {"error": "stopping", "detail": "It stops."}, "It stops.", []),
     ],
 )
-def test_a_running_service_says_how_it_is(
+def test_reports_the_state_of_a_running_service(
     port: int, status: int, body: object, problem: str | None, down: list[tuple[str, datetime]]
 ) -> None:
     _Service.answer = (status, json.dumps(body))
@@ -106,7 +106,7 @@ def test_a_running_service_says_how_it_is(
     "body",
     ["", "[]", '"ready"', "{}", '{"error": 1}', '{"status": "ready", "providers_down": [1]}'],
 )
-def test_another_program_is_no_service(port: int, body: str) -> None:
+def test_another_program_is_not_taken_for_the_service(port: int, body: str) -> None:
     _Service.answer = (200, body)
     with published_address("127.0.0.1", port):
         assert running_service() is None

@@ -1,4 +1,4 @@
-"""Bodies that never come, come too slowly, or are too large."""
+"""Request bodies that are incomplete, too slow or too large."""
 
 import asyncio
 from typing import Any
@@ -13,7 +13,7 @@ BEGINNING = {"type": "http.request", "body": b"{", "more_body": True}
 
 
 def sent(*messages: Any, every: float = 0.0, reading: asyncio.Event | None = None) -> Request:
-    """A request whose client sends these messages, and then disconnects."""
+    """Return a request whose client sends these messages and then disconnects."""
     left = iter(messages)
 
     async def receive() -> Any:
@@ -25,19 +25,19 @@ def sent(*messages: Any, every: float = 0.0, reading: asyncio.Event | None = Non
     return Request({"type": "http", "method": "POST", "headers": []}, receive)
 
 
-async def test_a_client_that_leaves_is_no_error_of_the_service() -> None:
+async def test_a_client_disconnect_is_refused_as_incomplete() -> None:
     with pytest.raises(Refused, match="ended before it was complete"):
         await read_json(sent(BEGINNING))
 
 
 @pytest.mark.looptime
-async def test_a_body_that_drips_is_timed_out() -> None:
+async def test_a_slow_body_times_out() -> None:
     with pytest.raises(Refused, match="not complete after 30 seconds") as refused:
         await read_json(sent(*[BEGINNING] * 100, every=1))
     assert refused.value.code == 408
     assert asyncio.get_running_loop().time() == pytest.approx(SECONDS_FOR_JSON, abs=1)
 
 
-async def test_a_body_that_is_too_large_is_not_read_to_its_end() -> None:
+async def test_stops_reading_a_body_that_is_too_large() -> None:
     with pytest.raises(Refused, match="larger than 3 bytes"):
         await read_json(sent(*[BEGINNING] * 4), most=3)

@@ -1,4 +1,4 @@
-"""What can be started, and what it would take: the estimate holds for every protocol."""
+"""Estimates and startup errors of the API."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ CAST: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("protocol", DEBATE)
-def test_a_debate_takes_as_many_calls_as_estimated(models: ModelServer, protocol: str) -> None:
+def test_the_number_of_calls_is_within_the_estimate(models: ModelServer, protocol: str) -> None:
     models.script = CAST[protocol]
     body = {"question": "Does the bridge open in May?", "protocol": protocol, **DEBATE[protocol]}
     body["settings"] = {"templates": False, **body.get("settings", {})}
@@ -54,7 +54,7 @@ def _estimate(client: TestClient, body: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def test_a_cost_is_stated_only_if_every_price_is_known(models: ModelServer) -> None:
+def test_estimates_a_cost_only_if_every_price_is_known(models: ModelServer) -> None:
     body: dict[str, Any] = {"question": "Why?"}
     with serve() as client:
         assert _estimate(client, body)["cost_usd"] is None
@@ -68,7 +68,7 @@ def test_a_cost_is_stated_only_if_every_price_is_known(models: ModelServer) -> N
         assert listed["prices_read"] == str(price_table()["anthropic:claude-haiku-4-5"].read)
 
 
-def test_a_wrong_setting_is_named_before_the_start(models: ModelServer) -> None:
+def test_estimate_names_an_unknown_setting(models: ModelServer) -> None:
     with serve() as client:
         refused = client.post(
             "/api/v1/estimate", json={"question": "Why?", "settings": {"max_round": 1}}
@@ -81,7 +81,7 @@ def test_a_wrong_setting_is_named_before_the_start(models: ModelServer) -> None:
     ("method", "path"),
     [("POST", "/debates"), ("POST", "/estimate"), ("GET", "/models")],
 )
-def test_wrong_settings_of_the_operator_are_not_the_callers_fault(
+def test_invalid_operator_settings_return_503(
     method: str, path: str, models: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with serve() as client:

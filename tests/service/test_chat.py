@@ -1,4 +1,4 @@
-"""Debates as chat models, through OpenAI's own client."""
+"""The OpenAI-compatible endpoints, called with the OpenAI client."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -40,7 +40,9 @@ def ask(client: AsyncOpenAI, question: str = "Why?", **more: Any) -> Any:
     return client.chat.completions.create(messages=messages, **given)
 
 
-async def test_the_answer_of_a_debate_is_the_content(client: AsyncOpenAI, service: Service) -> None:
+async def test_the_message_content_is_the_final_answer(
+    client: AsyncOpenAI, service: Service
+) -> None:
     answered = await ask(client)
     found = (await service.http.get("/api/v1/debates")).json()["debates"]
     assert answered.id == f"chatcmpl-{found[0]['id']}"
@@ -54,7 +56,7 @@ async def test_the_answer_of_a_debate_is_the_content(client: AsyncOpenAI, servic
     assert answered.usage.completion_tokens == usage["output_tokens"] > 0
 
 
-async def test_a_stream_has_the_progress_as_reasoning_and_then_the_answer(
+async def test_a_stream_sends_progress_as_reasoning_then_the_answer(
     client: AsyncOpenAI,
 ) -> None:
     reasoning, content, finished = "", "", []
@@ -74,7 +76,7 @@ async def test_a_stream_has_the_progress_as_reasoning_and_then_the_answer(
     assert reasoning.index("**Proposer:**") < reasoning.index("**Skeptic:**")
 
 
-async def test_the_conversation_before_the_question_reaches_the_models(
+async def test_earlier_messages_are_sent_to_the_models(
     client: AsyncOpenAI, models: ModelServer
 ) -> None:
     parts = [{"type": "text", "text": "And at night?"}]
@@ -90,7 +92,7 @@ async def test_the_conversation_before_the_question_reaches_the_models(
     assert places == sorted(places)
 
 
-async def test_protocols_and_presets_are_models(client: AsyncOpenAI) -> None:
+async def test_protocols_and_presets_are_listed_as_models(client: AsyncOpenAI) -> None:
     presets_folder().mkdir(parents=True)
     text = "model: openai:m\nprotocol: refine\nmax_debate_rounds: 1\n"
     (presets_folder() / "mine.yaml").write_text(text)
@@ -135,7 +137,7 @@ async def test_protocols_and_presets_are_models(client: AsyncOpenAI) -> None:
         ),
     ],
 )
-async def test_refusals_reach_the_client_in_its_form_and_cost_no_call(
+async def test_refusals_use_openai_errors_and_cost_no_call(
     client: AsyncOpenAI,
     models: ModelServer,
     changes: dict[str, Any],
@@ -149,7 +151,7 @@ async def test_refusals_reach_the_client_in_its_form_and_cost_no_call(
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_failed_debate_is_an_error_with_the_reason(
+async def test_a_failed_debate_returns_an_error_with_the_reason(
     client: AsyncOpenAI, models: ModelServer, *, stream: bool
 ) -> None:
     models.script = lambda _: Reply(status=401)
@@ -159,7 +161,7 @@ async def test_a_failed_debate_is_an_error_with_the_reason(
     assert "sk-canary" not in str(failed.value.body)
 
 
-async def test_a_failed_debate_is_not_paid_for_again_by_a_client_that_retries(
+async def test_client_retries_do_not_repeat_a_failed_debate(
     service: Service, models: ModelServer
 ) -> None:
     models.script = lambda _: Reply(status=401)
@@ -170,7 +172,7 @@ async def test_a_failed_debate_is_not_paid_for_again_by_a_client_that_retries(
     assert len((await service.http.get("/api/v1/debates")).json()["debates"]) == 1
 
 
-async def test_a_request_sent_again_gets_the_debate_that_is_running(
+async def test_a_retried_request_returns_the_same_debate(
     client: AsyncOpenAI, service: Service
 ) -> None:
     first = await ask(client)
@@ -181,7 +183,7 @@ async def test_a_request_sent_again_gets_the_debate_that_is_running(
     assert len((await service.http.get("/api/v1/debates")).json()["debates"]) == 2
 
 
-async def test_a_request_sent_again_while_the_first_is_prepared_gets_its_debate(
+async def test_a_retry_during_preparation_returns_the_same_debate(
     client: AsyncOpenAI, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arrived: asyncio.Queue[Request] = asyncio.Queue()
@@ -206,7 +208,7 @@ async def test_a_request_sent_again_while_the_first_is_prepared_gets_its_debate(
     assert len((await service.http.get("/api/v1/debates")).json()["debates"]) == 1
 
 
-async def test_a_start_that_was_refused_can_be_sent_again(
+async def test_a_refused_start_can_be_retried(
     client: AsyncOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refusals = [Refused(429, "too_many", "Too many debates are running.")]

@@ -1,4 +1,4 @@
-"""The Python client: what it sends and reads, and how it survives lost connections."""
+"""The Python client, including lost connections."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -21,7 +21,7 @@ def message(seq: int, name: str = "seat_chunk") -> bytes:
 
 
 class Stream(httpx2.SyncByteStream):
-    """A response that sends these parts; an exception breaks the connection."""
+    """Send these parts as a response; an exception breaks the connection."""
 
     def __init__(self, *parts: bytes | Exception) -> None:
         self._parts = parts
@@ -34,7 +34,7 @@ class Stream(httpx2.SyncByteStream):
 
 
 class Script:
-    """A service that answers with these responses, in order."""
+    """Simulate a service that returns these responses in order."""
 
     def __init__(self, *answers: httpx2.Response | Exception) -> None:
         self._answers, self.last_ids = iter(answers), list[str | None]()
@@ -74,7 +74,7 @@ def test_a_lost_connection_is_resumed_after_the_last_event() -> None:
     assert script.waited == [1, 2, 4]
 
 
-def test_a_service_that_does_not_return_is_given_up() -> None:
+def test_gives_up_on_a_service_that_stays_unreachable() -> None:
     script = Script(*[httpx2.ConnectError("refused")] * 8)
     with pytest.raises(httpx2.ConnectError):
         script.events()
@@ -84,7 +84,7 @@ def test_a_service_that_does_not_return_is_given_up() -> None:
 @pytest.mark.parametrize(
     "last", [lambda: streamed(b": heartbeat\n\n"), lambda: httpx2.Response(204)]
 )
-def test_streams_without_events_end_the_watching(last: Callable[[], httpx2.Response]) -> None:
+def test_two_streams_without_events_end_the_watch(last: Callable[[], httpx2.Response]) -> None:
     script = Script(streamed(message(1)), last(), last())
     assert script.events() == [1]
 
@@ -97,7 +97,7 @@ def test_a_refusal_is_raised_with_its_reason() -> None:
         Script(httpx2.Response(502, text="<html>")).client.get("some")
 
 
-def test_every_call(client: httpx2.Client, tmp_path: Path) -> None:
+def test_every_client_method_works(client: httpx2.Client, tmp_path: Path) -> None:
     debates = DebateClient(http=client)
     notes = tmp_path / "notes.txt"
     notes.write_text("The night shift costs 40,000 a year.")
@@ -120,7 +120,7 @@ def test_every_call(client: httpx2.Client, tmp_path: Path) -> None:
     assert debates.list().debates == []
 
 
-def test_the_example_of_the_documentation_runs(
+def test_the_example_in_the_docs_runs(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], models: ModelServer
 ) -> None:
     page = (ROOT / "docs" / "http-api.md").read_text("utf-8")

@@ -1,4 +1,4 @@
-"""Debates over HTTP: start, watch, steer, read; and what is refused."""
+"""Starting, watching, steering and reading debates over HTTP."""
 
 import asyncio
 import json
@@ -66,7 +66,7 @@ def events(client: TestClient, debate_id: str, **query: Any) -> list[Event]:
 
 
 def watch_until(client: TestClient, debate_id: str, name: str) -> list[Event]:
-    """Read what is stored again and again until there is an event of this name."""
+    """Poll the stored events until one has this name."""
     while True:
         seen = events(client, debate_id, follow=False)
         if any(event["event"] == name for event in seen):
@@ -95,7 +95,7 @@ def test_a_debate_is_started_watched_and_read(client: TestClient) -> None:
     assert set(read.html["turns"]) == {turn["id"] for turn in read.record["turns"]}
 
 
-def test_a_viewer_who_returns_misses_nothing_and_sees_nothing_twice(client: TestClient) -> None:
+def test_a_returning_viewer_gets_every_event_exactly_once(client: TestClient) -> None:
     debate = start(client).id
     whole = events(client, debate)
     for at in [*range(0, len(whole), 3), len(whole) - 1]:
@@ -106,7 +106,7 @@ def test_a_viewer_who_returns_misses_nothing_and_sees_nothing_twice(client: Test
         assert ids == [str(event["seq"]) for event in whole[at + 1 :]]
 
 
-def test_messages_name_the_event_and_its_number(client: TestClient) -> None:
+def test_stream_messages_contain_event_name_and_number(client: TestClient) -> None:
     debate = start(client).id
     events(client, debate)
     streamed = client.get(f"{DEBATES}/{debate}/events")
@@ -115,7 +115,7 @@ def test_messages_name_the_event_and_its_number(client: TestClient) -> None:
     assert first.startswith("id: 1\nevent: debate_start\ndata: {")
 
 
-def test_texts_come_as_html_too(client: TestClient, models: ModelServer) -> None:
+def test_events_include_html_on_request(client: TestClient, models: ModelServer) -> None:
     go_on = threading.Event()
 
     def formatted(role: str, number: int, reply: Reply) -> Reply:
@@ -165,7 +165,7 @@ def either_client(database: str, models: ModelServer) -> Iterator[TestClient]:
         yield running
 
 
-def test_a_damaged_debate_is_named_in_the_list(either_client: TestClient) -> None:
+def test_a_damaged_debate_is_reported_in_the_list(either_client: TestClient) -> None:
     ids = [start(either_client).id for _ in range(3)]
     for each in ids:
         events(either_client, each)
@@ -179,7 +179,7 @@ def test_a_damaged_debate_is_named_in_the_list(either_client: TestClient) -> Non
 
 
 @pytest.mark.parametrize("name", ["search", "status", "protocol", "cursor"])
-def test_no_character_breaks_the_list(either_client: TestClient, name: str) -> None:
+def test_special_characters_do_not_break_the_list(either_client: TestClient, name: str) -> None:
     for value in ("\x00", "\ufffe", "'", "%", "~", "x~\x00"):
         assert either_client.get(DEBATES, params={name: value}).status_code in (200, 422)
 
@@ -195,7 +195,7 @@ def test_a_debate_is_rated_and_exported(client: TestClient) -> None:
     assert client.get(f"{DEBATES}/{debate}/export", params={"format": "exe"}).status_code == 422
 
 
-def test_langsmith_gets_a_rating_after_it_is_stored(
+def test_a_stored_rating_is_sent_to_langsmith(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent: list[tuple[str, int]] = []
@@ -208,7 +208,7 @@ def test_langsmith_gets_a_rating_after_it_is_stored(
     assert sent == [(debate, 7)]
 
 
-def test_a_debate_is_deleted_with_its_events_but_not_while_it_runs(
+def test_deletes_a_debate_with_its_events_but_not_while_running(
     client: TestClient, models: ModelServer
 ) -> None:
     go_on = threading.Event()
@@ -239,7 +239,7 @@ def test_documents_are_uploaded_with_the_question(client: TestClient) -> None:
     assert [each["name"] for each in record["documents"]] == ["notes.txt"]
 
 
-def test_one_id_runs_once(models: ModelServer) -> None:
+def test_parallel_starts_with_one_id_run_once(models: ModelServer) -> None:
     debate = str(uuid4())
     body = {"question": QUESTION, "settings": QUICK, "id": debate}
     with serve(max_running=50, max_running_per_client=50) as client:
@@ -282,7 +282,7 @@ def test_one_id_runs_once(models: ModelServer) -> None:
         ),
     ],
 )
-def test_what_cannot_be_started_costs_no_call(
+def test_an_invalid_start_is_refused_without_a_call(
     client: TestClient, models: ModelServer, body: dict[str, Any], problem: str
 ) -> None:
     answer = client.post(DEBATES, json=body)
@@ -323,7 +323,7 @@ def test_unknown_debates_are_not_found(client: TestClient) -> None:
         assert answer.status_code == 404, path
 
 
-def test_other_sites_cannot_use_the_service(client: TestClient) -> None:
+def test_refuses_requests_from_other_sites(client: TestClient) -> None:
     body = {"question": QUESTION, "settings": QUICK}
     for headers in (
         {"Origin": "https://evil.example"},
@@ -338,7 +338,7 @@ def test_other_sites_cannot_use_the_service(client: TestClient) -> None:
 
 
 @pytest.mark.parametrize("path", ["%0A", "%0D", "%00", "%7F"])
-def test_a_path_with_control_characters_gets_past_no_check(client: TestClient, path: str) -> None:
+def test_control_characters_in_a_path_bypass_no_check(client: TestClient, path: str) -> None:
     foreign = {"Host": "evil.example", "Sec-Fetch-Site": "cross-site"}
     for method in ("GET", "POST"):
         answer = client.request(method, f"{DEBATES}{path}", headers=foreign)
@@ -357,7 +357,7 @@ def test_a_path_with_control_characters_gets_past_no_check(client: TestClient, p
         ("refine", {"seats": json.dumps([{**ANN, "docs": ["/etc/hosts"]}, BEN])}),
     ],
 )
-def test_callers_reach_no_file_of_the_service(
+def test_callers_cannot_access_files_of_the_service(
     client: TestClient, protocol: str, settings: dict[str, Any]
 ) -> None:
     body = {"question": QUESTION, "protocol": protocol, "settings": settings}
@@ -367,7 +367,7 @@ def test_callers_reach_no_file_of_the_service(
     assert api(client).list().debates == []
 
 
-def test_on_a_network_every_request_needs_the_token(
+def test_every_api_request_needs_the_token_on_a_network(
     models: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CONTEND_SERVICE_TOKEN", "token-0123456789")
@@ -379,7 +379,7 @@ def test_on_a_network_every_request_needs_the_token(
         assert client.get("/").status_code == 200
 
 
-def test_other_machines_need_the_token_however_the_app_is_served(
+def test_other_machines_always_need_the_token(
     models: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CONTEND_SERVICE_TOKEN", "token-0123456789")
@@ -389,7 +389,7 @@ def test_other_machines_need_the_token_however_the_app_is_served(
         assert client.get(DEBATES).status_code == 200
 
 
-def test_the_page_may_load_nothing_foreign(client: TestClient) -> None:
+def test_the_page_loads_no_foreign_resources(client: TestClient) -> None:
     shown = client.get("/")
     assert shown.status_code == client.head("/").status_code == 200
     assert "default-src 'self'" in shown.headers["content-security-policy"]
@@ -398,7 +398,7 @@ def test_the_page_may_load_nothing_foreign(client: TestClient) -> None:
         assert client.get(path).status_code == 404
 
 
-def test_the_page_is_small_on_the_wire(client: TestClient) -> None:
+def test_the_compressed_page_is_below_100_kb(client: TestClient) -> None:
     web = Path(page.__file__).parent / "web"
     sizes = []
     for file in (*web.glob("*.js"), *web.glob("*.css")):
@@ -419,7 +419,7 @@ def test_protocols_and_models_are_described(client: TestClient) -> None:
     assert found["default"] == "openai:m"
 
 
-async def test_a_debate_of_an_earlier_release_has_its_main_events(client: TestClient) -> None:
+async def test_main_events_are_recreated_for_a_debate_without_events(client: TestClient) -> None:
     debate = start(client).id
     whole = events(client, debate)
     wait_until_not_here(client, debate)
@@ -432,7 +432,7 @@ async def test_a_debate_of_an_earlier_release_has_its_main_events(client: TestCl
     assert seen[-1]["content"] == whole[-1]["content"]
 
 
-def test_the_history_of_a_debate(client: TestClient) -> None:
+def test_history_lists_the_steps_and_turns(client: TestClient) -> None:
     debate = start(client)
     events(client, debate.id)
     steps = client.get(f"{DEBATES}/{debate.id}/history").json()

@@ -1,4 +1,4 @@
-"""Who may use `langgraph dev`."""
+"""Authentication of `langgraph dev`."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ def bound_to_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("reached", ["127.0.0.1", "127.0.0.2", "::1", "localhost"])
-async def test_this_machine_needs_no_token(reached: str) -> None:
+async def test_local_requests_need_no_token(reached: str) -> None:
     assert await authenticate(scope(reached)) == {"identity": "local"}
 
 
@@ -37,7 +37,7 @@ async def test_this_machine_needs_no_token(reached: str) -> None:
         ("http://127.0.0.1:2024", ""),
     ],
 )
-async def test_beyond_this_machine_the_token_is_needed(
+async def test_requests_from_other_machines_need_the_token(
     bound: str, reached: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LANGGRAPH_API_URL", bound)
@@ -49,7 +49,7 @@ async def test_beyond_this_machine_the_token_is_needed(
 
 
 @pytest.mark.parametrize("given", ["", "Bearer", "Bearer wrong", f"Basic {TOKEN}", TOKEN])
-async def test_a_token_that_is_set_is_needed_everywhere(
+async def test_local_requests_need_the_token_if_one_is_set(
     given: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(TOKEN_VARIABLE, TOKEN)
@@ -58,7 +58,7 @@ async def test_a_token_that_is_set_is_needed_everywhere(
 
 
 async def through_aegra(connection: dict[str, Any]) -> Auth.types.MinimalUserDict:
-    """Authenticate as Aegra does, which gives only the headers, within a request."""
+    """Authenticate as Aegra does, which passes only the headers."""
     found: list[Auth.types.MinimalUserDict] = []
     texts = {name.decode(): value.decode() for name, value in connection["headers"]}
 
@@ -69,19 +69,19 @@ async def through_aegra(connection: dict[str, Any]) -> Auth.types.MinimalUserDic
     return found[0]
 
 
-async def test_aegra_lets_this_machine_in() -> None:
+async def test_aegra_accepts_local_requests() -> None:
     assert await through_aegra(scope()) == {"identity": "local"}
 
 
 @pytest.mark.parametrize("header", ["headers", "server", "type"])
-async def test_no_header_makes_a_stranger_local(header: str) -> None:
+async def test_headers_cannot_make_a_remote_request_local(header: str) -> None:
     stranger = scope("192.168.1.7")
     stranger["headers"] = [(header.encode(), b"127.0.0.1")]
     with pytest.raises(Auth.exceptions.HTTPException):
         await through_aegra(stranger)
 
 
-async def test_aegra_wants_the_token(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_aegra_requires_the_token(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(TOKEN_VARIABLE, TOKEN)
     assert await through_aegra(scope("10.0.0.1", f"Bearer {TOKEN}")) == {"identity": "token"}
     with pytest.raises(Auth.exceptions.HTTPException):

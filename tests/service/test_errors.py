@@ -1,4 +1,4 @@
-"""Errors in the form that clients of the API receive them."""
+"""Error messages as API clients receive them."""
 
 import pytest
 
@@ -22,7 +22,7 @@ from contend.service.errors import Refused, refusing_bad_input
         ("No key sk-abcdefghijklmnop01234567 works.", "No key *** works."),
     ],
 )
-def test_clients_read_of_settings_and_not_of_options(raised: str, shown: str) -> None:
+def test_api_errors_name_settings_instead_of_cli_options(raised: str, shown: str) -> None:
     with pytest.raises(Refused) as refused, refusing_bad_input():
         raise BadInput(raised)
     assert refused.value.body.detail == shown

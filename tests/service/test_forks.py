@@ -1,4 +1,4 @@
-"""Forks over HTTP: from a place, after a turn, with an edited turn; families and comparisons."""
+"""Forking, editing and comparing debates over HTTP."""
 
 from typing import Any
 from uuid import uuid4
@@ -50,7 +50,7 @@ def test_a_fork_shares_the_turns_before_it(client: TestClient, models: ModelServ
     assert client.get(f"{DEBATES}/{parent}").json() == before
 
 
-def test_a_fork_may_begin_after_any_turn(client: TestClient, models: ModelServer) -> None:
+def test_a_fork_can_start_after_any_turn(client: TestClient, models: ModelServer) -> None:
     seats = [{"name": name, "model": "openai:m"} for name in ("Ann", "Ben", "Cyd")]
     settings = {"seats": seats, "max_rounds": 2, "templates": False}
     parent = api(client).start("Why?", protocol="forum", settings=settings).id
@@ -62,7 +62,7 @@ def test_a_fork_may_begin_after_any_turn(client: TestClient, models: ModelServer
     assert turns(client, fork.id).keys() == turns(client, parent).keys()
 
 
-def test_an_edited_turn_changes_what_follows(client: TestClient, models: ModelServer) -> None:
+def test_editing_a_turn_changes_later_turns(client: TestClient, models: ModelServer) -> None:
     parent = finished(client)
     reply = api(client).reply(parent, CRITIQUE)
     assert '"severity": "critical"' in reply
@@ -110,7 +110,7 @@ def test_a_finished_debate_gets_another_round(client: TestClient, models: ModelS
         ({"at": "1", "more": 1}, 422, "more"),
     ],
 )
-def test_a_fork_that_is_refused_leaves_nothing(
+def test_a_refused_fork_is_not_stored(
     models: ModelServer, body: dict[str, Any], status: int, said: str
 ) -> None:
     with serve(allowed_models=("openai:m",)) as client:
@@ -121,7 +121,7 @@ def test_a_fork_that_is_refused_leaves_nothing(
         assert (len(models.calls), len(api(client).list().debates)) == (made, 1)
 
 
-def test_a_fork_cannot_write_elsewhere(client: TestClient, models: ModelServer) -> None:
+def test_a_fork_cannot_set_the_output_folder(client: TestClient, models: ModelServer) -> None:
     models.script = floor_script()
     settings = {"round_count": 0, "scoring_enabled": False, "templates": False}
     parent = api(client).start("Why?", protocol="moderated", settings=settings).id
@@ -132,7 +132,7 @@ def test_a_fork_cannot_write_elsewhere(client: TestClient, models: ModelServer) 
     assert len(api(client).list().debates) == 1
 
 
-def test_positions_are_compared(client: TestClient, models: ModelServer) -> None:
+def test_diff_compares_positions(client: TestClient, models: ModelServer) -> None:
     models.script = floor_script()
 
     def debate(position: str) -> str:
@@ -150,7 +150,7 @@ def test_positions_are_compared(client: TestClient, models: ModelServer) -> None
     )
 
 
-def test_other_sites_strangers_and_a_full_service_are_refused(models: ModelServer) -> None:
+def test_refuses_forks_from_other_sites_of_unknown_debates_or_if_full(models: ModelServer) -> None:
     with serve(max_running=1) as client:
         parent = finished(client)
         url = f"{DEBATES}/{parent}/forks"
@@ -167,7 +167,7 @@ def test_other_sites_strangers_and_a_full_service_are_refused(models: ModelServe
         events(client, running)
 
 
-def test_what_cannot_be_compared_or_edited_is_refused(client: TestClient) -> None:
+def test_refuses_invalid_comparisons_and_replies(client: TestClient) -> None:
     debate = finished(client)
     for path, said in (
         (f"{debate}/diff/{debate}", "These are the same debate"),

@@ -1,4 +1,4 @@
-"""How much one client may have at the same time."""
+"""Limits per client."""
 
 import asyncio
 from typing import Any
@@ -17,7 +17,7 @@ from tests.service.test_steering import Held, held
 __all__ = ["held", "models"]
 
 
-async def test_one_client_cannot_take_every_place() -> None:
+async def test_limits_the_running_debates_of_one_client() -> None:
     runs = Runs(ServiceOptions(max_running=3, max_running_per_client=2))
     with runs.reserve_slot("ann"), runs.reserve_slot("ann"):
         with pytest.raises(Refused, match="You have 2 debates running") as refused:
@@ -29,7 +29,7 @@ async def test_one_client_cannot_take_every_place() -> None:
         pass
 
 
-def test_debates_count_until_they_end(held: Held) -> None:
+def test_debates_count_towards_the_limit_until_they_end(held: Held) -> None:
     with serve(max_running_per_client=1) as client:
         debate = start(client).id
         held.wait()
@@ -41,7 +41,7 @@ def test_debates_count_until_they_end(held: Held) -> None:
         start(client)
 
 
-async def test_a_request_takes_no_place_while_its_body_is_read() -> None:
+async def test_reading_a_request_body_reserves_no_slot() -> None:
     runs = Runs(ServiceOptions(max_running=1))
     is_reading = asyncio.Event()
     request = sent(BEGINNING, BEGINNING, reading=is_reading, every=3600)
@@ -53,7 +53,7 @@ async def test_a_request_takes_no_place_while_its_body_is_read() -> None:
     await asyncio.gather(starting, return_exceptions=True)
 
 
-async def test_one_client_cannot_open_streams_without_end() -> None:
+async def test_limits_the_open_streams_of_one_client() -> None:
     is_open, are_closed = asyncio.Semaphore(0), asyncio.Event()
 
     async def app(_scope: Any, _receive: Any, _send: Any) -> None:

@@ -1,4 +1,4 @@
-"""The list of debates, with those that another program ran on the same database."""
+"""Listing debates that another program ran on the same database."""
 
 from starlette.testclient import TestClient
 

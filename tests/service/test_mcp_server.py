@@ -20,7 +20,7 @@ DEBATE = {"question": "Should we split the monolith?", "settings": QUICK}
 
 
 async def _call(client: Client, tool: str, **given: Any) -> Any:
-    """Return what a tool gave, or the text of its error."""
+    """Return the result of a tool, or the text of its error."""
     result = await client.call_tool(tool, given)
     if result.is_error:
         return result.content[0].text  # type: ignore[union-attr]
@@ -69,7 +69,7 @@ async def test_a_debate_over_http_reports_progress_and_can_be_read_again(
         ("list_debates", {"limit": 1000}, "less than or equal to 100"),
     ],
 )
-async def test_errors_are_in_words_and_cost_no_call(
+async def test_errors_are_readable_and_cost_no_call(
     models: ModelServer, tool: str, given: dict[str, Any], said: str
 ) -> None:
     async with serve() as service, Client(f"{service.url}/mcp") as client:
@@ -80,7 +80,7 @@ async def test_errors_are_in_words_and_cost_no_call(
     assert not models.calls
 
 
-async def test_a_database_that_is_away_is_named_without_its_address(
+async def test_reports_an_unavailable_database_without_its_address(
     models: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def away(*_: object) -> None:

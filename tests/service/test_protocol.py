@@ -1,4 +1,4 @@
-"""The time limits for clients, on a clock that waits for nothing."""
+"""Time limits for clients, on a simulated clock."""
 
 import asyncio
 from typing import Any
@@ -17,7 +17,7 @@ REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 class Client(asyncio.Transport):
-    """The other end of a connection."""
+    """Simulate the client end of a connection."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -64,7 +64,7 @@ def connect() -> tuple[Client, PunctualProtocol]:
 
 @pytest.mark.looptime
 @pytest.mark.parametrize("half", [b"", b"G", REQUEST[:-2], REQUEST[:20]])
-async def test_half_a_request_is_timed_out(half: bytes) -> None:
+async def test_an_incomplete_request_times_out(half: bytes) -> None:
     client, protocol = connect()
     if half:
         protocol.data_received(half)
@@ -76,7 +76,7 @@ async def test_half_a_request_is_timed_out(half: bytes) -> None:
 
 
 @pytest.mark.looptime
-async def test_more_headers_buy_no_time() -> None:
+async def test_sending_more_headers_does_not_extend_the_timeout() -> None:
     client, protocol = connect()
     protocol.data_received(REQUEST[:-2])
     for number in range(SECONDS_FOR_HEADERS):
@@ -88,7 +88,7 @@ async def test_more_headers_buy_no_time() -> None:
 
 
 @pytest.mark.looptime
-async def test_a_slow_answer_is_not_timed_out() -> None:
+async def test_a_slow_response_does_not_time_out() -> None:
     client, protocol = connect()
     protocol.data_received(REQUEST)
     await asyncio.sleep(4 * SECONDS_FOR_HEADERS)
@@ -97,7 +97,7 @@ async def test_a_slow_answer_is_not_timed_out() -> None:
 
 
 @pytest.mark.looptime
-async def test_half_of_a_second_request_is_timed_out_too() -> None:
+async def test_an_incomplete_second_request_times_out() -> None:
     client, protocol = connect()
     protocol.data_received(REQUEST)
     await asyncio.sleep(4 * SECONDS_FOR_HEADERS)
@@ -108,7 +108,7 @@ async def test_half_of_a_second_request_is_timed_out_too() -> None:
 
 
 @pytest.mark.looptime
-async def test_a_lost_connection_leaves_no_timer() -> None:
+async def test_a_lost_connection_cancels_the_timeout() -> None:
     client, protocol = connect()
     protocol.connection_lost(ConnectionResetError())
     await asyncio.sleep(SECONDS_FOR_HEADERS + 1)
@@ -116,7 +116,7 @@ async def test_a_lost_connection_leaves_no_timer() -> None:
 
 
 @pytest.mark.looptime
-async def test_a_client_that_reads_nothing_is_cut_off() -> None:
+async def test_a_client_that_stops_reading_is_disconnected() -> None:
     client, protocol = connect()
     protocol.data_received(REQUEST)
     client.unread = 100_000
@@ -128,7 +128,7 @@ async def test_a_client_that_reads_nothing_is_cut_off() -> None:
 
 
 @pytest.mark.looptime
-async def test_a_client_that_reads_slowly_is_not_cut_off_until_it_stops() -> None:
+async def test_a_slow_reader_is_disconnected_only_when_it_stops() -> None:
     client, protocol = connect()
     protocol.data_received(REQUEST)
     client.unread = 100_000
@@ -143,7 +143,7 @@ async def test_a_client_that_reads_slowly_is_not_cut_off_until_it_stops() -> Non
 
 @pytest.mark.looptime
 @pytest.mark.parametrize("ending", ["resumed", "lost"])
-async def test_a_client_that_reads_again_or_left_is_not_cut_off(ending: str) -> None:
+async def test_a_client_that_resumes_or_disconnects_is_not_aborted(ending: str) -> None:
     client, protocol = connect()
     protocol.data_received(REQUEST)
     client.unread = 100_000

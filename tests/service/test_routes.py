@@ -1,4 +1,4 @@
-"""The five endpoints of the contract, and everything they refuse."""
+"""The five contract endpoints and their errors."""
 
 import gc
 import json
@@ -49,7 +49,7 @@ def asked(task: str = "task-7", **config: Any) -> dict[str, Any]:
 
 
 class TestResult:
-    def test_a_debate_and_its_parts(
+    def test_returns_a_result_and_its_rounds_roles_and_consensus(
         self, database: str, client: TestClient, models: ModelServer
     ) -> None:
         answered = client.post(PREFIX, json=asked())
@@ -74,7 +74,7 @@ class TestResult:
         }
         assert len(models.calls) == 31
 
-    def test_the_requests_configuration_counts(
+    def test_uses_the_configuration_of_the_request(
         self, client: TestClient, models: ModelServer
     ) -> None:
         wanted = asked(rounds=1, roles=["pessimist", "judge"], judge_weight=1.0)
@@ -85,7 +85,7 @@ class TestResult:
         assert client.get(f"{at}/role/optimist").status_code == 404
         assert client.get(f"{at}/round/2").status_code == 404
 
-    def test_what_a_request_leaves_out_is_the_services_to_say(
+    def test_service_settings_apply_unless_the_request_sets_them(
         self, models: ModelServer, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("CONTEND_SERVICE_TOKEN", TOKEN)
@@ -95,7 +95,7 @@ class TestResult:
             result = client.post(PREFIX, json=asked(rounds=1, judge_weight=1.0)).json()
             assert result["probability_distribution"][0]["probability"] == pytest.approx(0.7)
 
-    def test_a_role_that_cannot_speak_leaves_a_partial_result(
+    def test_a_failing_role_gives_a_partial_result(
         self, client: TestClient, models: ModelServer
     ) -> None:
         calm = forecasters()
@@ -108,7 +108,7 @@ class TestResult:
         assert result["report"]["partial"]
         assert {gap["role"] for gap in result["report"]["gaps"]} == {"optimist"}
 
-    def test_a_debate_that_takes_too_long_ends_with_what_it_has(
+    def test_a_debate_over_its_time_limit_gives_a_partial_result(
         self, client: TestClient, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def due(_settings: object, number: int, _part: object) -> float:
@@ -122,7 +122,7 @@ class TestResult:
         assert report["partial"]
         assert any("overall_timeout is 4000 s" in gap["why"] for gap in report["gaps"])
 
-    def test_a_debate_that_fails_is_told_and_kept(
+    def test_a_failed_debate_is_reported_and_stored(
         self, database: str, client: TestClient, models: ModelServer
     ) -> None:
         models.script = lambda _: openai_error(401, "closed")
@@ -136,13 +136,13 @@ class TestResult:
 
 
 def slowly(served: Request) -> Reply:
-    """A panel that takes its time to open, so that callers come while it debates."""
+    """Delay the first round, so that requests arrive while the debate runs."""
     reply: Reply = forecasters()(served)
     return replace(reply, delay=1.5) if "Round 1 of" in served.user else reply
 
 
 class TestAsync:
-    def test_preferences_may_come_in_several_headers(
+    def test_accepts_preferences_in_several_headers(
         self, client: TestClient, models: ModelServer
     ) -> None:
         models.script = slowly
@@ -151,7 +151,7 @@ class TestAsync:
         answered = client.post(PREFIX, json=asked(rounds=1), headers=headers)
         assert answered.status_code == 202
 
-    def test_an_id_at_once_and_the_result_later(
+    def test_respond_async_returns_an_id_immediately(
         self, client: TestClient, models: ModelServer
     ) -> None:
         models.script = slowly
@@ -175,7 +175,7 @@ class TestAsync:
         assert len(models.calls) == 31
         assert client.post(PREFIX, json=asked()).status_code == 200  # the task is free again
 
-    def test_of_many_who_bring_one_task_at_once_one_is_served(
+    def test_parallel_requests_for_one_task_run_once(
         self, database: str, client: TestClient, models: ModelServer
     ) -> None:
         models.script = slowly
@@ -188,7 +188,7 @@ class TestAsync:
         assert told == [("already_running", served)] * 7
         assert len(models.calls) == 11
 
-    def test_a_caller_is_not_kept_for_ever(
+    def test_a_request_that_takes_too_long_returns_202(
         self, client: TestClient, models: ModelServer, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("contend.service.runs._GRACE", 0.5 - 120)
@@ -198,7 +198,7 @@ class TestAsync:
         assert "preference-applied" not in answered.headers
         assert wait_for(client, answered.json()["location"])["task_id"] == "task-7"
 
-    def test_no_more_than_so_many_at_once(
+    def test_refuses_more_debates_than_the_limit(
         self, models: ModelServer, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("CONTEND_SERVICE_TOKEN", TOKEN)
@@ -215,7 +215,7 @@ class TestAsync:
             assert busy.json()["detail"].startswith("1 debate may run at once")
             wait_for(client, first.json()["location"])
 
-    def test_a_repeated_key_gets_the_first_result(
+    def test_a_repeated_idempotency_key_returns_the_first_result(
         self, database: str, client: TestClient, models: ModelServer
     ) -> None:
         key = {"Idempotency-Key": "bridge-1"}
@@ -228,7 +228,7 @@ class TestAsync:
         unlike = client.post(PREFIX, json=asked(rounds=1), headers={"Idempotency-Key": "bridge-2"})
         assert unlike.json()["debate_id"] != first.json()["debate_id"]
 
-    def test_a_repeated_key_waits_for_the_debate_that_runs(
+    def test_a_repeated_idempotency_key_waits_for_the_running_debate(
         self, client: TestClient, models: ModelServer
     ) -> None:
         models.script = slowly
@@ -242,7 +242,7 @@ class TestAsync:
         assert result.json()["debate_id"] == begun.json()["debate_id"]
         assert len(models.calls) == 11
 
-    def test_the_newest_result_of_a_task(self, database: str, client: TestClient) -> None:
+    def test_returns_the_newest_result_of_a_task(self, database: str, client: TestClient) -> None:
         assert client.get(PREFIX, params={"task_id": "task-7"}).status_code == 404
         assert client.get(PREFIX, params={"task_id": "a\x00"}).status_code == 404
         assert client.get(PREFIX).status_code == 422
@@ -250,7 +250,9 @@ class TestAsync:
             newest = client.post(PREFIX, json=asked(rounds=1)).json()
         assert client.get(PREFIX, params={"task_id": "task-7"}).json() == newest
 
-    def test_health(self, client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_health_endpoints_report_the_state(
+        self, client: TestClient, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         bare = {"Authorization": ""}
         assert client.get("/healthz", headers=bare).json() == {"status": "ok"}
         assert client.get("/readyz", headers=bare).json() == {"status": "ready"}
@@ -261,7 +263,7 @@ class TestAsync:
         assert client.get("/readyz", headers=bare).json()["error"] == "stopping"
         assert client.get("/healthz", headers=bare).status_code == 200
 
-    def test_providers_that_are_down(
+    def test_readyz_reports_providers_that_are_down(
         self, client: TestClient, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         since = datetime(2026, 11, 18, 6, tzinfo=UTC)
@@ -279,16 +281,14 @@ class TestAsync:
         unready = client.get("/readyz")
         assert (unready.status_code, unready.json()["error"]) == (503, "providers_down")
 
-    def test_replies_in_which_nothing_can_be_read(
-        self, client: TestClient, models: ModelServer
-    ) -> None:
+    def test_unreadable_replies_return_502(self, client: TestClient, models: ModelServer) -> None:
         models.script = always(Reply("Who knows."))
         answered = client.post(PREFIX, json=asked(rounds=1))
         assert (answered.status_code, answered.json()["error"]) == (502, "no_forecast")
         again = client.get(f"{PREFIX}/{answered.json()['debate_id']}")
         assert again.json() == answered.json()
 
-    def test_a_service_goes_on_with_what_it_had_to_stop(
+    def test_a_restarted_service_resumes_interrupted_debates(
         self, database: str, client: TestClient, models: ModelServer
     ) -> None:
         models.script = slowly
@@ -304,7 +304,7 @@ class TestAsync:
             assert wait_for(restarted, location)["report"]["gaps"] == []
         assert len(models.calls) == 31
 
-    def test_stopped_while_a_debate_is_about_to_begin(
+    def test_stopping_before_a_debate_begins_pauses_it(
         self, client: TestClient, models: ModelServer, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         async def stopped_meanwhile(*_: object, **__: object) -> list[str]:
@@ -315,7 +315,7 @@ class TestAsync:
         assert client.post(PREFIX, json=asked()).json()["status"] == "paused"
         assert models.calls == []
 
-    def test_a_service_leaves_alone_what_others_began(
+    def test_does_not_resume_debates_started_elsewhere(
         self, client: TestClient, models: ModelServer
     ) -> None:
         with closing(open_repository()) as records:
@@ -328,7 +328,7 @@ class TestAsync:
             assert restarted.get(f"{PREFIX}/{debate.id}").json()["status"] == "paused"
         assert models.calls == []
 
-    def test_a_debate_that_does_not_pause_in_time_is_cut_off(
+    def test_stopping_cancels_a_debate_that_does_not_pause_in_time(
         self, client: TestClient, models: ModelServer, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("contend.service.runs._SECONDS_TO_STOP", 0)
@@ -357,7 +357,7 @@ def runs_of(client: TestClient) -> Runs:
 
 
 def wait_for(client: TestClient, location: str) -> Any:
-    """Ask until there is a result."""
+    """Poll until there is a result."""
     for _ in range(600):
         answered = client.get(location)
         if answered.status_code == 200:
@@ -382,7 +382,7 @@ class TestToken:
         ],
     )
     @pytest.mark.parametrize("method", ["POST", "GET"])
-    def test_without_it_nobody_gets_in(
+    def test_refuses_requests_without_a_valid_token(
         self, client: TestClient, models: ModelServer, header: str, method: str
     ) -> None:
         path = PREFIX if method == "POST" else f"{PREFIX}/{NOBODY}"
@@ -393,7 +393,7 @@ class TestToken:
         assert refused.json()["error"] == "unauthorized"
         assert models.calls == []
 
-    def test_without_one_set_nobody_gets_in(
+    def test_refuses_all_requests_if_no_token_is_set(
         self, client: TestClient, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("CONTEND_SERVICE_TOKEN", "  ")
@@ -402,7 +402,9 @@ class TestToken:
             assert refused.status_code == 401
             assert refused.json()["error"] == "no_token_set"
 
-    async def test_a_token_of_any_bytes(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test_accepts_a_token_that_is_not_valid_text(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         token = b"no-text-\xff\xfe"
         monkeypatch.setenv("CONTEND_SERVICE_TOKEN", os.fsdecode(token))
         await require_token(HttpRequest(_scope(b"Bearer " + token)))
@@ -416,7 +418,9 @@ def _scope(authorization: bytes) -> dict[str, Any]:
 
 class TestBadInput:
     @pytest.mark.parametrize("body", REFUSED.values(), ids=REFUSED)
-    def test_bad_requests(self, client: TestClient, models: ModelServer, body: Any) -> None:
+    def test_refuses_invalid_requests(
+        self, client: TestClient, models: ModelServer, body: Any
+    ) -> None:
         refused = client.post(PREFIX, content=json.dumps(body))
         assert refused.status_code == 422
         assert refused.json()["problems"]
@@ -439,13 +443,15 @@ class TestBadInput:
             b"[" * 100_000,
         ],
     )
-    def test_what_is_no_request(self, client: TestClient, models: ModelServer, body: bytes) -> None:
+    def test_refuses_malformed_json(
+        self, client: TestClient, models: ModelServer, body: bytes
+    ) -> None:
         refused = client.post(PREFIX, content=body)
         assert refused.status_code == 422
         assert len(refused.content) < 2000
         assert models.calls == []
 
-    def test_nothing_of_the_input_is_echoed(self, client: TestClient) -> None:
+    def test_errors_do_not_echo_the_input(self, client: TestClient) -> None:
         canary = "canary" * 100
         outcomes = [{"id": canary, "label": canary}, canary, {canary: {canary: canary}}]
         body = request(outcomes=outcomes) | {canary: canary}
@@ -455,7 +461,7 @@ class TestBadInput:
         assert len(refused.content) < 1000
 
     @pytest.mark.parametrize("chunked", [True, False])
-    def test_a_request_that_is_too_large(
+    def test_refuses_a_request_that_is_too_large(
         self, client: TestClient, models: ModelServer, chunked: bool
     ) -> None:
         large = b'{"task_id": "' + b"x" * 300_000 + b'"}'
@@ -464,7 +470,7 @@ class TestBadInput:
         assert refused.status_code == 413
         assert models.calls == []
 
-    def test_what_is_not_json(self, client: TestClient) -> None:
+    def test_refuses_other_content_types(self, client: TestClient) -> None:
         refused = client.post(PREFIX, content=b"a=b", headers={"Content-Type": "text/plain"})
         assert refused.status_code == 415
 
@@ -486,19 +492,19 @@ class TestBadInput:
             (f"/{NOBODY}/verdict", 404),
         ],
     )
-    def test_bad_addresses(self, client: TestClient, path: str, status: int) -> None:
+    def test_refuses_invalid_paths(self, client: TestClient, path: str, status: int) -> None:
         refused = client.get(f"{PREFIX}{path}")
         assert refused.status_code == status
         assert refused.json()["detail"]
 
-    def test_a_debate_of_another_protocol_is_no_forecast(self, client: TestClient) -> None:
+    def test_a_debate_of_another_protocol_is_not_found(self, client: TestClient) -> None:
         settings = scripted_settings()
         with closing(open_repository()) as records:
             seating = SeatPlan(settings.build_seats(), "", "scripted:embed")
             debate = write_debate(records, PreparedDebate("Tabs?", settings, seating))
         assert client.get(f"{PREFIX}/{debate.id}").status_code == 404
 
-    def test_a_question_too_long_for_the_models(
+    def test_refuses_a_question_too_long_for_the_models(
         self, client: TestClient, models: ModelServer, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("CONTEND_CONTEXT_TOKENS", "3000")
@@ -508,7 +514,7 @@ class TestBadInput:
         assert refused.json()["detail"].endswith("window of 3,000 tokens. Shorten it.")
         assert models.calls == []
 
-    def test_models_that_cannot_be_used_are_told(
+    def test_reports_unavailable_models(
         self, client: TestClient, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.delenv("OPENAI_API_KEY")
@@ -517,7 +523,7 @@ class TestBadInput:
         assert refused.headers["retry-after"] == "10"
         assert "OPENAI_API_KEY is not set" in refused.json()["detail"]
 
-    def test_settings_that_broke_since_the_start_are_told(
+    def test_reports_settings_that_became_invalid(
         self, client: TestClient, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("CONTEND_RETRY_WAIT", "soon")
@@ -530,14 +536,14 @@ def unfinished(debate_id: str, *, elsewhere: bool = False) -> UnfinishedTask:
     return UnfinishedTask(cast("StoredDebate", SimpleNamespace(id=debate_id)), elsewhere)
 
 
-class TestWhatIsOwed:
-    """Which of the debates that nobody runs a service goes on with, and when."""
+class TestDebatesToResume:
+    """Select the unfinished debates that a service resumes."""
 
-    async def test_no_more_than_may_run_at_once(self) -> None:
+    async def test_resumes_no_more_debates_than_may_run(self) -> None:
         many = [unfinished(str(number)) for number in range(3)]
         assert len(Runs(ServiceOptions(max_running=2))._debates_to_resume(many)) == 2
 
-    async def test_the_machine_that_ran_it_last_goes_first(
+    async def test_debates_of_another_machine_are_resumed_later(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         runs, theirs = Runs(ServiceOptions()), unfinished("a", elsewhere=True)
@@ -546,15 +552,15 @@ class TestWhatIsOwed:
         assert runs._debates_to_resume([theirs]) == [theirs.debate]
 
 
-def test_a_service_has_nobody_to_pause_for() -> None:
+def test_a_service_refuses_the_pause_setting() -> None:
     with pytest.raises(BadInput, match="nobody can answer"):
         ServiceOptions(assignments={"pause": "each_round"}).settings()
 
 
 class TestErrors:
-    """Bugs of ours: told once to the operator, and never with a secret."""
+    """Internal errors are logged once, without secrets."""
 
-    def test_a_request_that_breaks_the_service(
+    def test_an_internal_error_is_logged_and_returns_500(
         self,
         client: TestClient,
         monkeypatch: pytest.MonkeyPatch,
@@ -567,7 +573,7 @@ class TestErrors:
         assert "Traceback" in told.getMessage()
         assert "sk-canary" not in caplog.text + answered.text
 
-    def test_a_damaged_debate_is_named_and_the_others_are_served(
+    def test_a_damaged_debate_is_reported_and_others_are_served(
         self, database: str, client: TestClient, caplog: pytest.LogCaptureFixture
     ) -> None:
         first, second = (client.post(PREFIX, json=asked(task, rounds=1)) for task in ("a", "b"))
@@ -582,7 +588,7 @@ class TestErrors:
         assert client.get(f"{PREFIX}/{first.json()['debate_id']}").json() == first.json()
         assert f"The record of debate {debate} is damaged" in caplog.text
 
-    def test_a_debate_that_breaks(
+    def test_an_internal_error_fails_the_debate(
         self,
         client: TestClient,
         monkeypatch: pytest.MonkeyPatch,
@@ -641,7 +647,7 @@ class TestDocumentation:
         for reference in text.split("#/components/schemas/")[1:]:
             assert reference.split('"')[0] in names
 
-    def test_the_examples_fit(self) -> None:
+    def test_examples_match_their_models(self) -> None:
         DebateRequest.model_validate_json(json.dumps(example("request")))
         DebateResult.model_validate_json(json.dumps(example("result")))
         for name, model in (

@@ -1,4 +1,4 @@
-"""The API under made-up requests: never a 5xx, and always an answer that is documented."""
+"""Fuzz the API: no 5xx and only documented responses."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ def fuzz(
     token: str,
     under: tuple[str, ...] = ("/api/", "/v1/"),
 ) -> list[int]:
-    """Call every operation with made-up requests and check each answer; gives the statuses."""
+    """Call every operation with generated requests, check each response and return the statuses."""
 
     def with_token(prepared: PreparedRequest) -> PreparedRequest:
         # Last of all: as a header it is left out wherever headers are made up, and then nothing
@@ -82,7 +82,7 @@ def fuzz(
         (GenerationMode.NEGATIVE, 15, {422}),
     ],
 )
-def test_no_request_breaks_it(
+def test_generated_requests_cause_no_server_error(
     served: Served, models: ModelServer, mode: GenerationMode, examples: int, told: set[int]
 ) -> None:
     known = served.call("POST", PREFIX, json=asked(rounds=1)).json()["debate_id"]
@@ -95,7 +95,7 @@ def test_no_request_breaks_it(
     assert told <= set(statuses), sorted(map(str, statuses))
 
 
-def test_nobody_gets_in_without_the_token(served: Served, models: ModelServer) -> None:
+def test_refuses_generated_requests_with_a_wrong_token(served: Served, models: ModelServer) -> None:
     statuses = fuzz(served, GenerationMode.POSITIVE, 5, "wrong", under=(PREFIX,))
     assert set(statuses) <= {401, 404}
     assert models.calls == []

@@ -1,4 +1,4 @@
-"""What a service leaves when it stops, and what the next one resumes."""
+"""Stopping a service, and resuming its debates in the next one."""
 
 import asyncio
 import threading
@@ -88,7 +88,7 @@ def test_a_debate_that_a_user_resumed_is_resumed_again(models: ModelServer, held
         assert events(client, debate)[-1]["event"] == "complete"
 
 
-def test_a_debate_that_asks_a_person_waits_for_the_answer(models: ModelServer) -> None:
+def test_a_debate_waiting_for_a_person_is_not_resumed(models: ModelServer) -> None:
     with serve() as client:
         asking = start(client, settings={"pause": "each_round"}).id
         watch_until(client, asking, "paused")
@@ -100,7 +100,7 @@ def test_a_debate_that_asks_a_person_waits_for_the_answer(models: ModelServer) -
 
 
 @pytest.mark.parametrize("seconds", [20.0, 0.0])
-def test_a_remark_is_kept_when_the_service_stops(
+def test_a_comment_is_kept_when_the_service_stops(
     seconds: float, models: ModelServer, held: Held, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("contend.service.runs._SECONDS_TO_STOP", seconds)
@@ -115,8 +115,8 @@ def test_a_remark_is_kept_when_the_service_stops(
     assert held.has_been_sent("Mind the cost.")
 
 
-async def test_a_service_that_stops_leaves_debates_on_a_server_to_it() -> None:
-    """Their steps may take longer than the service has, and it finds them again."""
+async def test_stopping_the_service_does_not_stop_debates_on_a_server() -> None:
+    """Their steps may take longer than the shutdown; the next service finds them again."""
     following, gone = threading.Event(), threading.Event()
     answer = values(final_answer="The answer.")
 
@@ -150,7 +150,7 @@ async def test_a_service_that_stops_leaves_debates_on_a_server_to_it() -> None:
         await asyncio.gather(runs.close(), again.close())
 
 
-async def test_a_debate_that_a_server_has_only_prepared_is_no_earlier_result() -> None:
+async def test_a_debate_only_prepared_on_a_server_is_not_a_repeat() -> None:
     runs = Runs(ServiceOptions(resumes_debates=False))
     await runs.open()
     settings, wanted = forecast_settings(), DebateRequest.model_validate(request())

@@ -1,4 +1,4 @@
-"""Streams of events over real connections: viewers that leave, return, or never read."""
+"""Event streams over real connections."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ EVENT = StoredEvent(1, "seat_complete", "{}")
 
 
 class Groups:
-    """Events without end; knows whether it was closed."""
+    """Yield events without end and record whether it was closed."""
 
     def __init__(self, error: Exception | None = None) -> None:
         self.error, self.is_closed = error, False
@@ -46,7 +46,7 @@ class Groups:
 
 
 class Client:
-    """The server's side of a request."""
+    """Simulate the server side of a request."""
 
     def __init__(self) -> None:
         self.sent: list[Any] = []
@@ -72,7 +72,7 @@ class Client:
 
 
 @pytest.mark.parametrize("is_stalled", [False, True])
-async def test_a_viewer_that_leaves_ends_its_stream(is_stalled: bool) -> None:
+async def test_a_disconnect_closes_the_stream(is_stalled: bool) -> None:
     groups, client = Groups(), Client()
     client.is_stalled = is_stalled
     watching = client.watch(groups)
@@ -82,7 +82,7 @@ async def test_a_viewer_that_leaves_ends_its_stream(is_stalled: bool) -> None:
     assert groups.is_closed
 
 
-async def test_a_viewer_that_does_not_read_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_viewer_that_does_not_read_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sse, "_SECONDS_TO_SEND", 0.01)
     groups, client = Groups(), Client()
     client.is_stalled = True
@@ -102,7 +102,7 @@ async def test_a_cancelled_stream_is_closed(is_stalled: bool) -> None:
     assert groups.is_closed
 
 
-async def test_an_outage_ends_the_stream_quietly() -> None:
+async def test_a_database_outage_ends_the_stream_without_an_error() -> None:
     groups, client = Groups(DatabaseUnavailable("away")), Client()
     await client.watch(groups)
     assert groups.is_closed
@@ -146,7 +146,7 @@ class Service:
     async def watch_with_drops(
         self, debate: str, drops: int, all_dropped: threading.Event | None = None
     ) -> list[dict[str, Any]]:
-        """Leave after each event and return, again and again; then stay."""
+        """Reconnect after each event the given number of times, then watch to the end."""
         seen: list[dict[str, Any]] = []
         for _ in range(drops):
             async with aclosing(self.events(debate, seen[-1]["seq"] if seen else 0)) as events:
@@ -183,7 +183,7 @@ async def wait_until(condition: Callable[[], bool]) -> None:
 VIEWERS = 150
 
 
-async def test_viewers_that_never_read_cost_nothing_after_a_while(
+async def test_viewers_that_never_read_are_cleaned_up(
     models: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(protocol, "SECONDS_WITHOUT_READING", 0.2)
@@ -216,7 +216,7 @@ async def test_viewers_that_never_read_cost_nothing_after_a_while(
 
 
 async def stall(service: Service, debate: str, *, html: bool) -> socket.socket:
-    """Ask for the events, and never read them."""
+    """Request the events without reading them."""
     client = socket.socket()
     client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     client.setblocking(False)
@@ -239,7 +239,7 @@ def wait_before_the_end(models: ModelServer, all_dropped: threading.Event) -> No
     models.script = debaters(waits)
 
 
-async def test_a_viewer_that_drops_and_returns_sees_what_the_others_see(
+async def test_a_reconnecting_viewer_sees_the_same_events_as_others(
     models: ModelServer,
 ) -> None:
     all_dropped = threading.Event()
@@ -254,7 +254,7 @@ async def test_a_viewer_that_drops_and_returns_sees_what_the_others_see(
 
 
 @pytest.mark.slow
-async def test_a_debate_of_another_process_is_seen_alike_by_all(
+async def test_all_viewers_see_the_same_events_of_another_process(
     models: ModelServer, tmp_path: Path
 ) -> None:
     all_dropped = threading.Event()

@@ -1,5 +1,3 @@
-"""Starting a debate: no file is read or written on the event loop."""
-
 import asyncio
 import json
 from collections.abc import Callable
@@ -20,7 +18,9 @@ PIXEL = bytes.fromhex(
 )
 
 
-def test_files_are_handled_in_threads(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_starting_a_debate_handles_files_off_the_event_loop(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     on_loop: dict[str, bool] = {}
 
     def watched(name: str, function: Callable[..., Any]) -> Callable[..., Any]:

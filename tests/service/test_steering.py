@@ -1,4 +1,4 @@
-"""Pausing, resuming and finishing a debate while it runs, in every order."""
+"""Pausing, resuming and finishing a running debate."""
 
 import asyncio
 import threading
@@ -31,7 +31,7 @@ __all__ = ["client", "models"]
 
 
 class Held:
-    """Holds a role in the first round until it may go on."""
+    """Block the call of a role in the first round until released."""
 
     def __init__(self, models: ModelServer) -> None:
         self._models = models
@@ -65,7 +65,7 @@ def held(models: ModelServer) -> Iterator[Held]:
     made.go_on()
 
 
-def test_a_debate_is_paused_and_resumed_with_a_remark(client: TestClient, held: Held) -> None:
+def test_a_debate_is_paused_and_resumed_with_a_comment(client: TestClient, held: Held) -> None:
     debate = start(client).id
     held.wait()
     api(client).pause(debate)
@@ -92,7 +92,7 @@ def test_a_running_debate_is_finished_after_its_round(client: TestClient, held: 
     assert (read.stop_reason, read.record["total_rounds"]) == ("user", 1)
 
 
-def test_a_person_is_asked_and_answers(client: TestClient) -> None:
+def test_a_debate_asks_a_person_and_continues_after_the_answer(client: TestClient) -> None:
     debate = start(client, settings={"pause": "each_round"}).id
     asked = watch_until(client, debate, "paused")[-1]
     assert asked["metadata"]["ask"]["round"] == 1
@@ -138,7 +138,7 @@ def test_a_debate_can_be_steered_at_its_last_event(client: TestClient, action: s
     watch_until(client, debate, "resumed")
 
 
-def test_a_person_takes_a_seat(client: TestClient) -> None:
+def test_a_person_can_take_a_seat(client: TestClient) -> None:
     debate = start(client, settings={"skeptic_model": "human"}).id
     asked = watch_until(client, debate, "paused")[-1]["metadata"]["ask"]
     assert (asked["seat"], asked["name"], asked["phase"]) == ("skeptic", "Skeptic", "critique")
@@ -155,7 +155,7 @@ def test_a_person_takes_a_seat(client: TestClient) -> None:
     assert api(client).get(debate).stop_reason == "skeptic_ready"
 
 
-def test_all_that_is_said_during_one_turn_counts(client: TestClient, held: Held) -> None:
+def test_all_comments_made_during_one_turn_are_applied(client: TestClient, held: Held) -> None:
     debate = start(client, settings={"min_rounds": 4, "max_rounds": 5}).id
     held.wait()
     api(client).resume(debate, "Mind the cost.")
@@ -170,7 +170,7 @@ def test_all_that_is_said_during_one_turn_counts(client: TestClient, held: Held)
     assert (read.stop_reason, read.record["total_rounds"]) == ("user", 1)
 
 
-def test_a_pause_after_a_remark_holds_and_keeps_the_remark(
+def test_a_pause_after_a_comment_keeps_the_comment(
     client: TestClient, held: Held, models: ModelServer
 ) -> None:
     debate = start(client).id
@@ -186,7 +186,7 @@ def test_a_pause_after_a_remark_holds_and_keeps_the_remark(
     assert held.has_been_sent("Mind the cost.")
 
 
-def test_a_remark_after_a_pause_resumes(client: TestClient, held: Held) -> None:
+def test_a_comment_after_a_pause_resumes_the_debate(client: TestClient, held: Held) -> None:
     debate = start(client).id
     held.wait()
     api(client).pause(debate)
@@ -196,7 +196,7 @@ def test_a_remark_after_a_pause_resumes(client: TestClient, held: Held) -> None:
 
 
 @pytest.mark.parametrize("how", ["finish", "resume"])
-def test_what_comes_too_late_is_logged_and_stops_nothing(
+def test_a_comment_that_comes_too_late_is_logged_and_ignored(
     how: str, client: TestClient, held: Held, caplog: pytest.LogCaptureFixture
 ) -> None:
     held.hold("judge")
@@ -220,7 +220,7 @@ def test_what_comes_too_late_is_logged_and_stops_nothing(
     ],
 )
 @pytest.mark.parametrize("place", ["leased", "_Run._input"])
-def test_a_debate_that_cannot_start_is_no_success(
+def test_resume_reports_an_error_if_the_debate_cannot_start(
     place: str,
     error: Exception,
     status: int,
@@ -243,7 +243,7 @@ def test_a_debate_that_cannot_start_is_no_success(
     assert "a bug" not in body.detail
 
 
-def test_a_debate_without_budget_left_goes_on_with_a_larger_one(
+def test_a_debate_out_of_budget_continues_with_a_larger_one(
     client: TestClient, models: ModelServer
 ) -> None:
     long = "On and on and on. " * 1200

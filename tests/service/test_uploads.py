@@ -1,4 +1,4 @@
-"""Files sent with a question: their names are the client's, and may be anything."""
+"""Uploaded files with unusual names."""
 
 import json
 
@@ -11,7 +11,7 @@ __all__ = ["client", "models"]
 
 
 @pytest.mark.parametrize("name", ["no\x00tes.txt", f"{'🧱' * 120}.txt", "..", "/"])
-def test_no_name_breaks_the_service(client: TestClient, name: str) -> None:
+def test_an_unusual_file_name_causes_no_server_error(client: TestClient, name: str) -> None:
     described = {"question": QUESTION, "settings": QUICK | {"embedding_model": "openai:m"}}
     lines = [
         b"--x",

@@ -1,4 +1,4 @@
-"""A scripted forecasting panel: who gives which numbers in which round."""
+"""A scripted forecasting panel."""
 
 import json
 import re

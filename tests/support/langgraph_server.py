@@ -1,4 +1,4 @@
-"""A LangGraph server in this process, whose thread, runs and streams a test writes."""
+"""A fake LangGraph server in this process; tests define its threads, runs and streams."""
 
 import json
 from collections import Counter, deque
@@ -28,14 +28,14 @@ class LangGraphServer(ThreadingHTTPServer):
         self.runs: list[dict[str, Any]] = []
         self.threads: set[str] = set()
         self.streams: deque[Stream] = deque()
-        """What each listener gets; the last one remains for all later listeners."""
+        """What each listener gets; the last entry is repeated for all later ones."""
         self.refusals: dict[str, deque[int]] = {}
-        """The statuses with which the next requests to a path's last part are refused."""
+        """Error statuses for the next requests, by the last part of the path."""
         self.status_of_new_runs = "running"
         self.lost_answers = 0
-        """How many of the next created runs the client does not hear of."""
+        """For how many of the next created runs the client gets no response."""
         self.lost_threads = 0
-        """How many of the next created threads the client does not hear of."""
+        """For how many of the next created threads the client gets no response."""
         self._answered: Counter[str] = Counter()
         self._has_answered = Condition()
         self.is_cancelled = False

@@ -1,4 +1,4 @@
-"""A real PostgreSQL server for tests, which are skipped where there is none."""
+"""A real PostgreSQL server for tests; they are skipped if it is not installed."""
 
 import os
 

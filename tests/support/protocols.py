@@ -1,4 +1,4 @@
-"""A short debate for each protocol: options for `contend ask`, and a script for its models."""
+"""Short debates for each protocol: `contend ask` options and model scripts."""
 
 from typing import Any
 

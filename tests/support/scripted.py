@@ -1,4 +1,4 @@
-"""A chat model that follows a script and remembers what it was sent, and debates that use it."""
+"""A scripted chat model that records its calls, and debates that use it."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Builds turns and states, so that tests need to give only the values that matter to them."""
+"""Builders for turns and states with default values."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

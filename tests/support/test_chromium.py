@@ -1,4 +1,4 @@
-"""On a machine without a browser, a run of all tests says what it skipped."""
+"""The test summary reports skipped browser tests."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -27,7 +27,7 @@ def _said(source: pytest.Config.ArgsSource) -> list[str]:
         ("/usr/bin/chromium", True, None),
     ],
 )
-def test_a_missing_browser_is_named_at_the_end(
+def test_reports_skipped_browser_tests_at_the_end(
     browser: str | None, package: object, said: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(chromium, "CHROMIUM", browser)

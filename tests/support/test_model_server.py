@@ -1,4 +1,4 @@
-"""Tests the model server with the real clients."""
+"""Tests of the model server with the real clients."""
 
 import asyncio
 import os
@@ -100,7 +100,7 @@ class Verdict(BaseModel):
 
 
 def weather(place: str) -> str:
-    """The weather of a place."""
+    """Return the weather of a place."""
     return f"Rain in {place}."
 
 
@@ -261,7 +261,7 @@ async def test_openai_reasoning(server: ModelServer, bare: openai.AsyncOpenAI) -
     assert (thought, text) == ("let me think", TEXT)
 
 
-async def test_bare_client(bare: openai.AsyncOpenAI) -> None:
+async def test_openai_lists_models_and_refuses_unknown_ones(bare: openai.AsyncOpenAI) -> None:
     assert [model.id async for model in bare.models.list()] == ["m1", "m2"]
     with pytest.raises(openai.NotFoundError) as caught:
         await bare.chat.completions.create(model="no", messages=[{"role": "user", "content": "x"}])
@@ -316,7 +316,7 @@ async def test_ollama_early_end(server: ModelServer, chat_ollama: Connect) -> No
     assert "done_reason" not in answer.response_metadata
 
 
-async def test_ollama_side_calls(server: ModelServer, closing: AsyncExitStack) -> None:
+async def test_ollama_lists_shows_and_embeds(server: ModelServer, closing: AsyncExitStack) -> None:
     client = AsyncClient(host=server.url)
     closing.push_async_callback(client.close)
     assert [model.model for model in (await client.list()).models] == ["m1", "m2"]
@@ -357,7 +357,7 @@ async def test_sequence_past_its_end_fails(server: ModelServer, chat_openai: Con
     server.failures.clear()
 
 
-async def test_client_that_leaves(server: ModelServer, chat_openai: Connect) -> None:
+async def test_notices_a_client_that_disconnects(server: ModelServer, chat_openai: Connect) -> None:
     # Only the first chunks are sent before the client leaves, however slow the machine is. A
     # chunk timeout would use `asyncio.wait_for`, which loses some cancellations in Python 3.11.
     server.script = always(Reply(TEXT, stall_after=2))

@@ -9,7 +9,7 @@ from tests.cli.support import ANSWER, ASK, QUESTION, SHORT, Command, debaters
 from tests.support.model_server import ModelServer, Reply
 
 
-def test_the_help_cuts_no_sentence_and_lists_the_protocols(contend: Command) -> None:
+def test_help_truncates_no_sentence_and_lists_the_protocols(contend: Command) -> None:
     assert "..." not in contend.here("--help").out.partition("Debates:")[2]
     listed = " ".join(contend.here("ask", "--help").out.split())
     assert (
@@ -101,7 +101,7 @@ def test_question_from_stdin_reaches_the_model_as_written(
     assert "free (local)" in ended.out
 
 
-def test_narrow_and_dumb_terminals(contend: Command) -> None:
+def test_output_fits_narrow_and_dumb_terminals(contend: Command) -> None:
     ended = contend.ask_here(COLUMNS="60", TERM="dumb", CONTEND_NO_SUCH="1")
     assert ended.code == 0
     assert "\x1b" not in ended.out
@@ -109,7 +109,7 @@ def test_narrow_and_dumb_terminals(contend: Command) -> None:
     assert ended.err == ("Note: CONTEND_NO_SUCH is not a setting of adversarial and was ignored.\n")
 
 
-def test_text_starts_again_after_a_retry(contend: Command, models: ModelServer) -> None:
+def test_retry_is_reported_and_restarts_the_turn(contend: Command, models: ModelServer) -> None:
     def cut_once(role: str, number: int, reply: Reply) -> Reply:
         first = len(models.calls) == 1
         return replace(reply, cut_after=3, chunk_delay=0.05) if first else reply
@@ -123,7 +123,7 @@ def test_text_starts_again_after_a_retry(contend: Command, models: ModelServer) 
     assert "Notice" in unwrapped
 
 
-def test_critiques_nobody_can_read_are_not_counted_as_none(
+def test_unparsable_critiques_are_not_shown_as_zero_objections(
     contend: Command, models: ModelServer
 ) -> None:
     def unreadable(role: str, number: int, reply: Reply) -> Reply:
@@ -136,7 +136,7 @@ def test_critiques_nobody_can_read_are_not_counted_as_none(
     assert "! Skeptic: verdict not readable (could not parse the verdict of Skeptic" in said
 
 
-def test_a_reader_that_leaves_pauses_the_debate(contend: Command) -> None:
+def test_closing_the_output_pipe_pauses_the_debate(contend: Command) -> None:
     with contend.start(*ASK) as process:
         assert process.stdout is not None
         process.stdout.readline()

@@ -1,4 +1,4 @@
-"""What is promised of a whole debate: the trace on every provider, and faults that are told."""
+"""Whole debates on every provider: the recorded trace and the handling of faults."""
 
 import json
 from collections.abc import Callable
@@ -31,7 +31,7 @@ TRACE = {
 
 
 @pytest.mark.parametrize("provider", ["openai", "ollama"])
-def test_the_trace_is_filled_whatever_the_provider(
+def test_trace_is_complete_on_every_provider(
     provider: str, contend: Command, models: ModelServer
 ) -> None:
     models.script = debaters(lambda _role, _number, reply: replace(reply, delay=0.02))
@@ -82,7 +82,7 @@ def _first_try(fault: Reply) -> Callable[[Request], Any]:
 
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("provider", ["openai", "ollama"])
-def test_every_fault_is_told_and_survived(
+def test_retries_and_records_every_fault(
     provider: str, fault: str, contend: Command, models: ModelServer
 ) -> None:
     reply, told = FAULTS[fault]
@@ -98,7 +98,7 @@ def test_every_fault_is_told_and_survived(
 
 
 @pytest.mark.parametrize("provider", ["openai", "ollama"])
-def test_a_rate_limit_that_is_waited_out_is_no_problem(
+def test_rate_limit_that_clears_is_not_recorded_as_degraded(
     provider: str, contend: Command, models: ModelServer
 ) -> None:
     models.script = _first_try(Reply(status=429, headers={"Retry-After": "0"}))
@@ -165,7 +165,7 @@ def test_a_real_moderated_debate_on_the_embedded_model_runs_through_all_phases(
 def test_a_real_forum_on_the_embedded_model(
     mode: str, asked: str, weights: Path, contend: Command
 ) -> None:
-    """Two seats on one model; what they decide is theirs, how it is told and counted is ours."""
+    """Check the structure of the debate, not what the models decide."""
     on_embedded(contend, weights)
     two = [word for name in ("Ann", "Ben") for word in ("--seat", f"{name}=embedded:{SMALLEST}")]
     settings = [f"judge_mode={mode}", "max_rounds=3", f"judge_model=embedded:{SMALLEST}"]

@@ -1,4 +1,4 @@
-"""What is refused: one clear line, exit code 2, no model call, nothing left on disk."""
+"""Bad input: one error line, exit code 2, no model call, nothing left on disk."""
 
 import re
 from io import BytesIO
@@ -50,7 +50,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("arguments", "said"), REFUSED.values(), ids=REFUSED)
-def test_refused_in_one_line(
+def test_bad_arguments_are_refused_in_one_line(
     contend: Command, models: ModelServer, tmp_path: Path, arguments: list[str], said: str
 ) -> None:
     _assert_refused(contend, models, tmp_path, arguments, said)
@@ -73,7 +73,7 @@ def _assert_refused(
     assert sorted(folder.rglob("*")) == before
 
 
-def test_missing_key_and_unreachable_servers(
+def test_refuses_a_missing_key_and_unreachable_servers(
     contend: Command, models: ModelServer, tmp_path: Path
 ) -> None:
     nobody = "http://127.0.0.1:1"
@@ -105,7 +105,7 @@ def test_a_missing_key_names_the_seat(contend: Command, models: ModelServer) -> 
     assert ended.err.endswith(" Needed by: Skeptic.\n")
 
 
-def test_servers_that_are_something_else(
+def test_refuses_a_server_that_is_not_the_named_provider(
     contend: Command, models: ModelServer, tmp_path: Path
 ) -> None:
     ask = ["ask", QUESTION, "-m"]
@@ -118,14 +118,16 @@ def test_servers_that_are_something_else(
             _assert_refused(contend, models, tmp_path, [*ask, model], said, **env)
 
 
-def test_a_damaged_model_file(contend: Command, models: ModelServer, tmp_path: Path) -> None:
+def test_refuses_a_damaged_model_file(
+    contend: Command, models: ModelServer, tmp_path: Path
+) -> None:
     file = tmp_path / "damaged.gguf"
     file.write_bytes(b"GGUF" + b"\xff" * 64)
     arguments = ["ask", QUESTION, "-m", f"embedded:{file}"]
     _assert_refused(contend, models, tmp_path, arguments, "Cannot load the model file damaged.gguf")
 
 
-def test_a_wrong_ollama_host_hinders_nobody_who_needs_none(contend: Command) -> None:
+def test_invalid_ollama_host_is_ignored_when_ollama_is_not_used(contend: Command) -> None:
     with answering({"*": HTML}) as other:
         for host in (other, "127.0.0.1:99999"):
             assert contend.here(*ASK, OLLAMA_HOST=host).code == 0
@@ -143,7 +145,7 @@ def test_a_wrong_ollama_host_hinders_nobody_who_needs_none(contend: Command) -> 
         (b"skeptic_modle: ollama:m", "Did you mean 'skeptic_model'?"),
     ],
 )
-def test_unreadable_config(
+def test_refuses_an_invalid_config_file(
     contend: Command, models: ModelServer, tmp_path: Path, text: bytes, said: str
 ) -> None:
     file = tmp_path / "debate.yaml"
@@ -151,7 +153,7 @@ def test_unreadable_config(
     _assert_refused(contend, models, tmp_path, ["ask", QUESTION, "--config", str(file)], said)
 
 
-def test_a_data_folder_that_cannot_be_made(
+def test_refuses_a_data_folder_that_cannot_be_created(
     contend: Command, models: ModelServer, tmp_path: Path
 ) -> None:
     blocked = tmp_path / "file"
@@ -161,14 +163,14 @@ def test_a_data_folder_that_cannot_be_made(
     _assert_refused(contend, models, tmp_path, arguments, said, CONTEND_HOME=str(blocked / "home"))
 
 
-def test_errors_are_one_line_from_the_real_command_too(contend: Command) -> None:
+def test_separate_process_prints_an_error_in_one_line(contend: Command) -> None:
     ended = contend("ask", QUESTION, "--no-such-option")
     assert (ended.code, ended.out) == (2, "")
     assert ended.err.count("\n") == 1
     assert ended.err.startswith("Error: No such option")
 
 
-def test_a_bug_is_one_line_and_a_traceback_only_on_request(
+def test_bug_is_reported_in_one_line_with_a_traceback_only_on_request(
     contend: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: object) -> None:
@@ -200,7 +202,7 @@ def test_a_traceback_has_no_key_in_it(
     assert "canary" not in said
 
 
-def test_a_question_that_is_no_text(contend: Command, models: ModelServer) -> None:
+def test_refuses_a_question_that_is_not_utf8(contend: Command, models: ModelServer) -> None:
     piped = SimpleNamespace(buffer=BytesIO(b"\xff\xfe"), isatty=lambda: False)
     with patch("contend.cli.actions.ask.sys.stdin", piped):
         ended = contend.here("ask", "-", "-m", "openai:m")
@@ -209,7 +211,7 @@ def test_a_question_that_is_no_text(contend: Command, models: ModelServer) -> No
 
 
 @pytest.mark.parametrize("address", ["htp:/foo", "http://h\n/v1", "http://127.0.0.1:99999"])
-def test_a_malformed_address_of_a_provider(contend: Command, address: str) -> None:
+def test_refuses_a_malformed_provider_address(contend: Command, address: str) -> None:
     ended = contend.here(*ASK, OPENAI_BASE_URL=address)
     assert ended.code == 2
     assert ended.err.startswith("Error: OPENAI_BASE_URL is not a valid address: ")

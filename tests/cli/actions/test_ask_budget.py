@@ -1,5 +1,3 @@
-"""`--budget` and `--max-cost`: refused, kept, used up, raised."""
-
 import json
 from dataclasses import replace
 from typing import Any
@@ -14,12 +12,12 @@ LONG = "On and on and on. " * 400
 
 
 def using(sent: int, written: int) -> Any:
-    """A script whose calls report this usage."""
+    """Return a script whose calls report this usage."""
     return debaters(lambda _role, _number, reply: replace(reply, usage=(sent, written)))
 
 
 def wordy(times: int) -> Any:
-    """A script whose first answer is longer than anybody expects."""
+    """Return a script whose first answer is unexpectedly long."""
 
     def change(role: str, number: int, reply: Reply) -> Reply:
         long = (role, number) == ("proposer", 1)
@@ -57,7 +55,7 @@ def test_every_call_has_a_limit_that_fits_the_budget(contend: Command, models: M
     assert 1024 <= max(limits) < 20_000
 
 
-def test_the_budget_is_a_reason_to_stop_in_every_output(
+def test_every_output_gives_the_budget_as_the_stop_reason(
     contend: Command, models: ModelServer
 ) -> None:
     models.script = using(1_500, 500)
@@ -75,7 +73,9 @@ def test_the_budget_is_a_reason_to_stop_in_every_output(
         assert "the budget of 20,000 tokens" in said.lower(), form
 
 
-def test_a_warning_comes_once_at_four_fifths(contend: Command, models: ModelServer) -> None:
+def test_warns_once_when_80_percent_of_the_budget_is_used(
+    contend: Command, models: ModelServer
+) -> None:
     models.script = using(2_000, 200)
     more = ["--set", "max_rounds=5", "--set", "min_rounds=5", "--budget", "20000"]
     events = [json.loads(line) for line in contend.here(*ASK, *more, "--events").out.splitlines()]
@@ -85,7 +85,7 @@ def test_a_warning_comes_once_at_four_fifths(contend: Command, models: ModelServ
     assert shown.count("% of the budget is used") == 1
 
 
-def test_a_debate_that_cannot_pay_for_its_answer_pauses_and_goes_on(
+def test_debate_without_budget_for_its_answer_pauses_and_can_be_resumed(
     contend: Command, models: ModelServer
 ) -> None:
     models.script = wordy(3)
@@ -106,7 +106,7 @@ def test_a_debate_that_cannot_pay_for_its_answer_pauses_and_goes_on(
     assert "Estimate of the rest: 2 calls" in done.err
 
 
-def test_a_smaller_budget_than_what_is_spent_changes_nothing(
+def test_resume_refuses_a_budget_below_what_was_spent(
     contend: Command, models: ModelServer
 ) -> None:
     models.script = using(3_000, 500)
@@ -119,7 +119,9 @@ def test_a_smaller_budget_than_what_is_spent_changes_nothing(
     assert (record["status"], record["settings"]["budget"]) == ("paused", None)
 
 
-def test_a_strict_replay_takes_the_same_path(contend: Command, models: ModelServer) -> None:
+def test_strict_replay_of_a_debate_that_hit_its_budget_succeeds(
+    contend: Command, models: ModelServer
+) -> None:
     models.script = wordy(1)
     ended = contend.here(*ASK, "--budget", "19000", "--json")
     assert (ended.code, ended.json["stop_reason"]) == (0, "budget")
@@ -128,7 +130,7 @@ def test_a_strict_replay_takes_the_same_path(contend: Command, models: ModelServ
     assert replayed.code == 0, replayed.out
 
 
-def test_a_strict_replay_knows_which_budget_ended_the_rounds(
+def test_strict_replay_uses_the_budget_that_ended_the_rounds(
     contend: Command, models: ModelServer
 ) -> None:
     models.script = wordy(3)
@@ -145,7 +147,7 @@ def test_a_strict_replay_knows_which_budget_ended_the_rounds(
     assert (refused.code, "had several budgets, and one ended" in refused.err) == (2, True)
 
 
-def test_a_cassette_fits_though_the_budget_was_raised(
+def test_cassette_replays_after_the_budget_was_changed(
     contend: Command, models: ModelServer
 ) -> None:
     models.script = using(3_000, 500)
@@ -168,7 +170,9 @@ def test_a_fork_has_a_budget_of_its_own(contend: Command, models: ModelServer) -
     assert (forked.code, forked.json["stop_reason"]) == (0, "max_rounds"), forked.err
 
 
-def test_proposed_outcomes_count(contend: Command, models: ModelServer) -> None:
+def test_proposing_outcomes_counts_against_the_budget(
+    contend: Command, models: ModelServer
+) -> None:
     proposed = {"outcomes": [{"id": "yes", "label": "It opens", "description": ""}] * 1}
     models.script = lambda _request: Reply(json.dumps(proposed), usage=(30_000, 10))
     options = ["-p", "forecast", "-m", "openai:m", "--yes", "--budget", "25000"]

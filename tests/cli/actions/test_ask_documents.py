@@ -42,7 +42,7 @@ def quoting(request: Request) -> Reply:
     return reply
 
 
-def test_quotes_are_marked_for_the_reader_the_judge_and_the_trace(
+def test_quote_checks_are_shown_to_the_user_and_judge_and_stored(
     contend: Command, models: ModelServer, corpus: Path
 ) -> None:
     models.script = quoting
@@ -68,7 +68,7 @@ def test_quotes_are_marked_for_the_reader_the_judge_and_the_trace(
     assert "proposer, round 1: ✗ not found, cited as [articles:1]" in document
 
 
-def test_the_documents_may_be_gone_when_a_debate_goes_on(
+def test_debate_resumes_after_its_documents_were_deleted(
     contend: Command, models: ModelServer, corpus: Path
 ) -> None:
     models.script = quoting
@@ -94,7 +94,7 @@ def test_the_same_documents_are_embedded_once(
     assert sum("team: billing" in text for text in models.embedded) == 1
 
 
-def test_documents_that_cannot_be_searched_cost_no_call(
+def test_unsearchable_documents_are_refused_before_any_call(
     contend: Command, models: ModelServer, corpus: Path
 ) -> None:
     models.embedding_error = 400
@@ -106,7 +106,7 @@ def test_documents_that_cannot_be_searched_cost_no_call(
     assert not any(contend.home.glob("documents/*"))
 
 
-def test_bad_documents_are_all_named_and_nothing_is_kept(
+def test_all_bad_documents_are_reported_and_nothing_is_stored(
     contend: Command, models: ModelServer, tmp_path: Path
 ) -> None:
     (tmp_path / "binary.txt").write_bytes(b"\x00\x01\x02" * 100)
@@ -122,21 +122,19 @@ def test_bad_documents_are_all_named_and_nothing_is_kept(
     assert not contend.home.exists() or not list(contend.home.glob("documents/*"))
 
 
-def test_an_empty_path_is_not_the_current_folder(contend: Command, models: ModelServer) -> None:
+def test_empty_path_is_refused(contend: Command, models: ModelServer) -> None:
     for option in ("--docs", "--image"):
         ended = contend.here(*ASK, option, "")
         assert (ended.code, ended.err) == (2, f"Error: The path given to {option} is empty.\n")
 
 
-def test_a_second_path_needs_the_option_again(contend: Command) -> None:
+def test_second_path_without_its_option_is_refused(contend: Command) -> None:
     ended = contend.here(*ASK, "--docs", "a.txt", "b.txt")
     assert ended.code == 2
     assert "Repeat --docs or --image for each path" in ended.err
 
 
-def test_a_damaged_index_of_the_documents_is_told_and_made_anew(
-    contend: Command, corpus: Path
-) -> None:
+def test_damaged_document_index_is_reported_and_rebuilt(contend: Command, corpus: Path) -> None:
     contend(*ASK, "--docs", str(corpus), *EMBED, "--json", "-q")
     for file in contend.home.glob("index/documents/*/*/vectors-*"):
         file.write_bytes(b"zzz")
@@ -146,7 +144,7 @@ def test_a_damaged_index_of_the_documents_is_told_and_made_anew(
     assert "Note: The index of the documents was damaged and has been rebuilt." in ended.err
 
 
-def test_a_folder_says_what_it_passed_over(contend: Command, corpus: Path) -> None:
+def test_skipped_files_of_a_document_folder_are_reported(contend: Command, corpus: Path) -> None:
     (corpus / "photo.raw").write_bytes(b"x")
     ended = contend.here(*ASK, "--docs", str(corpus), *EMBED, "--json")
     assert "Note: Skipped 1 file of unsupported types: .raw." in ended.err

@@ -32,7 +32,7 @@ def test_a_dry_run_prints_the_plan_and_starts_nothing(
     assert (models.calls, contend.home.exists()) == ([], False)
 
 
-def test_a_dry_run_as_json_and_in_short(contend: Command) -> None:
+def test_dry_run_prints_json_or_a_short_estimate(contend: Command) -> None:
     plan = contend.here(*ASK, "--dry-run", "--json").json
     assert (plan["question"], plan["protocol"]) == (QUESTION, "adversarial")
     assert [seat["model"] for seat in plan["seats"]] == ["openai:m"] * 4

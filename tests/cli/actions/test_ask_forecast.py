@@ -1,5 +1,3 @@
-"""Forecasts from the terminal: asked for, confirmed, resolved, scored; and everything refused."""
-
 import json
 import math
 from collections.abc import Iterator
@@ -57,7 +55,7 @@ def test_a_forecast_with_named_outcomes(contend: Command, models: ModelServer) -
     assert record["request"]["task_id"].startswith("ask-")
 
 
-def test_what_a_person_sees(contend: Command) -> None:
+def test_terminal_shows_the_whole_forecast(contend: Command) -> None:
     ended = contend.here(*ASK, *NAMED)
     assert ended.code == 0
     said = " ".join(ended.out.split())
@@ -84,7 +82,7 @@ def test_what_a_person_sees(contend: Command) -> None:
     assert said.index("─ Forecast ─") < said.index("─ Done ─")
 
 
-def test_a_narrow_terminal_has_whole_words_and_indented_lines(contend: Command) -> None:
+def test_forecast_wraps_at_words_on_a_narrow_terminal(contend: Command) -> None:
     record = contend.here(*ASK, *NAMED, "--json", "-q").json
     written = StringIO()
     screen = Console(file=written, width=60, force_terminal=True, color_system=None)
@@ -100,7 +98,7 @@ def test_a_narrow_terminal_has_whole_words_and_indented_lines(contend: Command) 
     assert lines[at + 1].startswith(" " * 14)
 
 
-def test_due_and_scoreboard_break_at_words_on_a_terminal() -> None:
+def test_print_hanging_wraps_at_words_with_an_indent() -> None:
     written = StringIO()
     screen = Console(file=written, width=30, force_terminal=True, color_system=None)
     print_hanging(screen, "a1b2c3d4  2027-05-01  Will the bridge open before summer?", hang=10)
@@ -117,7 +115,7 @@ def test_due_and_scoreboard_break_at_words_on_a_terminal() -> None:
         ({"optimist": 0.7}, True),
     ],
 )
-def test_the_strongest_is_told_where_there_is_one(
+def test_strongest_role_is_named_only_if_no_other_has_the_same_score(
     scores: dict[str, float | None], told: bool
 ) -> None:
     summary = {"dominant_argument": "optimist", "emerging_consensus": []}
@@ -125,7 +123,7 @@ def test_the_strongest_is_told_where_there_is_one(
     assert ("Strongest: the optimist." in said) == told
 
 
-def test_a_score_of_nothing_is_a_score() -> None:
+def test_score_of_zero_is_shown_as_a_score() -> None:
     summary = {"dominant_argument": "judge", "emerging_consensus": []}
     scores = {"optimist": 0.0, "judge": 0.5, "historian": None}
     said = round_words({"summary": summary, "scores": scores, "phase": "opening"})
@@ -149,7 +147,7 @@ def test_show_and_export_have_the_forecast(contend: Command) -> None:
     assert "| yes: It opens | 66% | 70% | 60% |" in document
 
 
-def test_a_folder_has_the_forecast_and_tells_roles_and_phases(
+def test_exported_folder_has_the_forecast_roles_and_phases(
     contend: Command, tmp_path: Path
 ) -> None:
     debate = contend.here(*ASK, *NAMED, "--json", "-q").json["id"]
@@ -194,7 +192,7 @@ def test_gaps_are_shown(contend: Command, models: ModelServer) -> None:
     assert "! missing: historian, assessment" in said
 
 
-def test_missing_scores_reduce_nothing(contend: Command, models: ModelServer) -> None:
+def test_missing_scores_do_not_reduce_the_confidence(contend: Command, models: ModelServer) -> None:
     calm = forecasters()
     models.script = lambda request: (
         "Very good." if "Score this argument" in request.user else calm(request)
@@ -212,7 +210,9 @@ def test_missing_scores_reduce_nothing(contend: Command, models: ModelServer) ->
         (AdversarialSettings(), False),
     ],
 )
-def test_the_demonstration_model_needs_more_time(settings: DebateSettings, told: bool) -> None:
+def test_notice_recommends_more_time_for_the_embedded_model(
+    settings: DebateSettings, told: bool
+) -> None:
     seats = [
         seat.model_copy(update={"model": f"embedded:{SMALLEST}"}) for seat in settings.build_seats()
     ]
@@ -224,7 +224,7 @@ def test_the_demonstration_model_needs_more_time(settings: DebateSettings, told:
 @pytest.mark.parametrize(
     ("day", "told"), [("2020-01-01", True), ("2999-01-01", False), (None, False)]
 )
-def test_a_day_in_the_past_is_remarked_on(day: str | None, told: bool) -> None:
+def test_due_date_in_the_past_is_pointed_out(day: str | None, told: bool) -> None:
     assert ("is in the past" in due_notice(ForecastOptions(due=day))) == told
 
 
@@ -235,7 +235,9 @@ class TestRequestFile:
         file.write_text(text, encoding="utf-8")
         return str(file)
 
-    def test_a_whole_request(self, contend: Command, models: ModelServer, tmp_path: Path) -> None:
+    def test_request_file_sets_the_whole_forecast(
+        self, contend: Command, models: ModelServer, tmp_path: Path
+    ) -> None:
         wanted = json.loads(json.dumps(REQUEST))
         wanted["config"] |= {"rounds": 1, "roles": ["pessimist", "judge"], "judge_weight": 0.5}
         path = self.write(tmp_path, wanted)
@@ -258,7 +260,7 @@ class TestRequestFile:
             (None, ["--due", "2026-01-02"], "2026-01-02"),
         ],
     )
-    def test_it_comes_due_at_its_end_or_as_said(
+    def test_forecast_is_due_at_the_end_of_its_timeframe_or_on_the_due_option(
         self, contend: Command, tmp_path: Path, end: str | None, given: list[str], due: str
     ) -> None:
         wanted = asked_of() | {"config": {"rounds": 1}}
@@ -270,14 +272,16 @@ class TestRequestFile:
         (waiting,) = contend.here("due", "--json").json
         assert waiting["due"] == due
 
-    def test_a_large_one_in_another_alphabet_may_come_due_otherwise(self) -> None:
+    def test_large_non_ascii_request_accepts_another_due_date(self) -> None:
         context = asked_of()["prediction_context"]
         large = {"economic_highlights": ["ж" * 2_000] * 50}
         wanted = asked_of() | {"prediction_context": context | {"data_summary": large}}
         read = read_request(json.dumps(wanted, ensure_ascii=False).encode())
         assert with_due(read, date(2027, 5, 1)).prediction_context.data_summary.timeframe.end
 
-    def test_it_is_not_due_before_it_begins(self, contend: Command, tmp_path: Path) -> None:
+    def test_due_date_before_the_timeframe_starts_is_refused(
+        self, contend: Command, tmp_path: Path
+    ) -> None:
         path = self.write(tmp_path, REQUEST)
         ask = ["ask", "-p", "forecast", "-m", "openai:m", "--request", path]
         refused = contend.here(*ask, "--due", "2020-01-01")
@@ -292,7 +296,7 @@ class TestRequestFile:
         contend.here(*ask, "--set", "max_rounds=1", "-q")
         assert len(models.calls) == 11
 
-    def test_what_the_request_leaves_out_is_for_the_configuration(
+    def test_config_file_sets_what_the_request_leaves_out(
         self, contend: Command, models: ModelServer, tmp_path: Path
     ) -> None:
         least = {name: value for name, value in REQUEST.items() if name != "config"}
@@ -318,7 +322,7 @@ class TestRequestFile:
     @pytest.mark.parametrize(
         "text", ["", "{", "[]", '"x"', json.dumps(REQUEST).replace("0.6", "NaN"), "x" * 300_000]
     )
-    def test_what_is_no_request(
+    def test_file_that_is_not_a_request_is_refused(
         self, contend: Command, models: ModelServer, tmp_path: Path, text: str
     ) -> None:
         path = self.write(tmp_path, text)
@@ -378,7 +382,7 @@ def test_bad_input_is_refused_before_any_call(
 
 
 class TestProposedOutcomes:
-    def test_taken_with_yes(self, contend: Command, models: ModelServer) -> None:
+    def test_yes_accepts_the_proposed_outcomes(self, contend: Command, models: ModelServer) -> None:
         ended = contend.here(*ASK, "--yes", "--json")
         assert ended.code == 0
         assert len(models.calls) == 32
@@ -391,7 +395,7 @@ class TestProposedOutcomes:
         assert QUESTION in models.calls[0].request.user
 
     @pytest.mark.parametrize(("answer", "code", "calls"), [("y", 0, 32), (" NO", 2, 1)])
-    def test_shown_and_confirmed(
+    def test_outcomes_are_shown_and_must_be_confirmed(
         self, contend: Command, models: ModelServer, answer: str, code: int, calls: int
     ) -> None:
         with (
@@ -432,7 +436,7 @@ class TestProposedOutcomes:
         assert "The model proposed no usable outcomes" in ended.err
         assert len(models.calls) == 1
 
-    def test_none_are_asked_for_while_the_database_is_away(
+    def test_no_outcomes_are_requested_while_the_database_is_unavailable(
         self, contend: Command, models: ModelServer
     ) -> None:
         contend.env["DATABASE_URL"] = "postgresql://127.0.0.1:1/debates"
@@ -447,7 +451,7 @@ class TestResolving:
     def debate(self, contend: Command) -> str:
         return str(contend.here(*ASK, *NAMED, "--due", "2026-01-01", "--json", "-q").json["id"])
 
-    def test_due_then_resolved(self, contend: Command, debate: str) -> None:
+    def test_due_forecast_is_resolved_and_scored(self, contend: Command, debate: str) -> None:
         (waiting,) = contend.here("due", "--json").json
         assert (waiting["id"], waiting["due"]) == (debate, "2026-01-01")
         assert debate[:8] in contend.here("due").out
@@ -466,7 +470,7 @@ class TestResolving:
         told = contend.here("resolve", debate, "yes").err
         assert "as yes; it had given this outcome 66%: Brier 0.1156, log loss 0.4155." in told
 
-    def test_what_became_of_it_is_shown(self, contend: Command, debate: str) -> None:
+    def test_resolution_is_shown_and_exported(self, contend: Command, debate: str) -> None:
         waiting = contend.here("show", debate)
         assert "contend resolve" in waiting.out
         contend.here("rate", debate, "8")
@@ -482,7 +486,9 @@ class TestResolving:
         document = contend.here("export", debate, "--format", "md").out
         assert "- **Due:** 2026-01-01\n- **Came true:** no: It does not; the" in document
 
-    def test_a_folder_tells_it_as_well(self, contend: Command, debate: str, tmp_path: Path) -> None:
+    def test_exported_folder_has_the_resolution(
+        self, contend: Command, debate: str, tmp_path: Path
+    ) -> None:
         contend.here("rate", debate, "8")
         contend.here("resolve", debate, "no")
         export = ("export", debate, "--format", "folder", "-o", str(tmp_path))
@@ -490,7 +496,7 @@ class TestResolving:
         assert "- **Your rating:** 8 of 10" in summary
         assert "- **Came true:** no: It does not; the forecast gave it 34%" in summary
 
-    def test_changing_ones_mind_needs_a_word(self, contend: Command, debate: str) -> None:
+    def test_changing_a_resolution_requires_replace(self, contend: Command, debate: str) -> None:
         contend.here("resolve", debate, "yes")
         refused = contend.here("resolve", debate, "no")
         assert refused.code == 2
@@ -498,31 +504,33 @@ class TestResolving:
         changed = contend.here("resolve", debate, "no", "--replace", "--json").json
         assert changed["brier"] == pytest.approx(0.66**2)
 
-    def test_refusals(self, contend: Command, debate: str) -> None:
+    def test_unknown_outcome_and_unknown_debate_are_refused(
+        self, contend: Command, debate: str
+    ) -> None:
         assert "has no outcome 'maybe'" in contend.here("resolve", debate, "maybe").err
         assert contend.here("resolve", "ffffffff", "yes").code == 2
 
-    def test_without_forecasts(self, contend: Command) -> None:
+    def test_scoreboard_without_resolved_forecasts_is_refused(self, contend: Command) -> None:
         assert contend.here("due", "--json").json == []
         refused = contend.here("scoreboard")
         assert refused.code == 2
         assert "No forecast is resolved yet" in refused.err
 
-    def test_a_plot_needs_a_path(self, contend: Command) -> None:
+    def test_empty_plot_path_is_refused(self, contend: Command) -> None:
         refused = contend.here("scoreboard", "--plot", "")
         assert (refused.code, refused.err) == (2, "Error: The path given to --plot is empty.\n")
 
-    def test_those_without_a_date_wait_as_well(self, contend: Command) -> None:
+    def test_due_all_lists_forecasts_without_a_date(self, contend: Command) -> None:
         contend.here(*ASK, *NAMED, "-q")
         assert contend.here("due", "--json").json == []
         assert len(contend.here("due", "--all", "--json").json) == 1
 
 
 @pytest.mark.slow
-def test_the_scoreboard_of_twenty_forecasts(
+def test_scoreboard_of_twenty_forecasts_is_correct(
     contend: Command, models: ModelServer, tmp_path: Path
 ) -> None:
-    """A panel whose numbers shift from forecast to forecast; every figure computed again here."""
+    """Recompute every figure of the scoreboard for forecasts with shifted numbers."""
     shifts = [round(-0.095 + 0.01 * n, 3) for n in range(20)]
     came = ["yes" if n % 3 else "no" for n in range(20)]
 

@@ -1,5 +1,3 @@
-"""A real forecast on the embedded model: small talk, but real numbers or honest gaps."""
-
 import json
 from pathlib import Path
 

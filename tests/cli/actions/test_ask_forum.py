@@ -1,4 +1,4 @@
-"""`contend ask --protocol forum` over real HTTP: who is asked when, and what each is shown."""
+"""The order of a forum's calls over HTTP, and what each call is shown."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ def models() -> Iterator[ModelServer]:
 
 
 def _ask(contend: Command, *settings: str) -> Any:
-    """The record of a debate that ends well."""
+    """Run a debate that succeeds and return its record."""
     chosen = [word for setting in settings for word in ("--set", setting)]
     ended = contend.here(*ASK, *chosen, "--json", "-q")
     assert (ended.code, ended.err) == (0, "")
@@ -34,7 +34,7 @@ def _ask(contend: Command, *settings: str) -> Any:
 
 
 def _together(models: ModelServer, first: int, count: int, asking: str) -> None:
-    """Let none of these calls be answered before all of them have come in."""
+    """Answer these calls only after all of them have arrived."""
     cast = forum_cast()
 
     def hold(request: Request, reply: Reply) -> Reply:
@@ -46,11 +46,13 @@ def _together(models: ModelServer, first: int, count: int, asking: str) -> None:
 
 
 def _is_in_line(calls: list[Call]) -> bool:
-    """Whether each call began when the one before had been answered."""
+    """Return whether each call began after the previous one was answered."""
     return all(one.ended and one.ended <= other.started for one, other in pairwise(calls))
 
 
-def test_round_one_is_spoken_at_once_and_blind(contend: Command, models: ModelServer) -> None:
+def test_round_one_runs_in_parallel_and_shows_no_other_speeches(
+    contend: Command, models: ModelServer
+) -> None:
     _together(models, 0, 3, "speech")
     record = _ask(contend, "max_rounds=1")
     calls = models.calls
@@ -69,7 +71,7 @@ def test_round_one_is_spoken_at_once_and_blind(contend: Command, models: ModelSe
     assert record["judge_decisions"] == []
 
 
-def test_later_rounds_are_spoken_in_turn_and_each_hears_the_round_so_far(
+def test_later_rounds_are_sequential_and_each_seat_sees_the_round_so_far(
     contend: Command, models: ModelServer
 ) -> None:
     record = _ask(contend, "max_rounds=3", "judge_mode=display_only")
@@ -82,7 +84,7 @@ def test_later_rounds_are_spoken_in_turn_and_each_hears_the_round_so_far(
     assert [(turn["seat"].capitalize(), turn["round"]) for turn in spoken] == said
 
 
-def test_convictions_are_asked_at_once_and_not_shown_to_anybody(
+def test_conviction_checks_run_in_parallel_and_stay_private(
     contend: Command, models: ModelServer
 ) -> None:
     _together(models, 6, 3, "conviction")
@@ -94,7 +96,7 @@ def test_convictions_are_asked_at_once_and_not_shown_to_anybody(
     assert not any("Mine still holds." in call.request.text for call in models.calls)
 
 
-def test_the_judge_is_asked_from_the_second_round_to_the_one_before_last(
+def test_judge_is_asked_after_every_round_except_the_first_and_last(
     contend: Command, models: ModelServer
 ) -> None:
     record = _ask(contend, "max_rounds=4")
@@ -126,7 +128,7 @@ def test_the_judge_is_asked_from_the_second_round_to_the_one_before_last(
         ("I could not say.", True),
     ],
 )
-def test_what_the_judge_says_ends_the_debate_or_does_not(
+def test_judge_decision_ends_or_continues_the_debate(
     contend: Command, models: ModelServer, word: str, goes_on: bool
 ) -> None:
     models.script = staged(forum_cast(judge={"continue": word}))
@@ -191,7 +193,7 @@ def test_a_custom_prompt_is_filled_in_one_pass(contend: Command, models: ModelSe
     assert own.count("argues in round 1.") == own.count("Ben argues in round 1.") == 1
 
 
-def test_two_seats_that_share_a_model_stay_apart(contend: Command, models: ModelServer) -> None:
+def test_seats_that_share_a_model_stay_separate(contend: Command, models: ModelServer) -> None:
     def speaks(sent: Any) -> str:
         seat = "Una" if "You are Una" in sent.user else "Duo"
         return f"{seat} argues in round 2." if "Round 2 of" in sent.user else "One argues."
@@ -213,7 +215,7 @@ def test_two_seats_that_share_a_model_stay_apart(contend: Command, models: Model
     assert "You are Una." in final.user
 
 
-def test_anonymous_seats_are_numbers_to_each_other_and_names_to_the_user(
+def test_anonymous_seats_see_numbers_and_the_user_sees_names(
     contend: Command, models: ModelServer
 ) -> None:
     says = {"speech": "It argues in round 0."}

@@ -1,4 +1,4 @@
-"""Conceding in a forum over real HTTP: who leaves, who is asked again, who wins."""
+"""Concessions in a forum over HTTP: eliminations, second questions and the winner."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -21,7 +21,7 @@ def models() -> Iterator[ModelServer]:
 
 
 def _to(whom: str, quoting: str | None = None) -> Line:
-    """A concession that rests on words of the seat conceded to."""
+    """Return a concession that quotes the seat it concedes to, or another seat."""
     return concedes(whom, quote=f"{quoting or whom} argues in round 2.")
 
 
@@ -43,7 +43,7 @@ def _troubles(record: Any) -> list[tuple[str, str]]:
     return [(entry["seat"], entry["what"]) for entry in record["degraded"]]
 
 
-def test_a_concession_is_a_record_and_its_seat_is_silent_from_then_on(
+def test_concession_is_stored_and_its_seat_stops_speaking(
     contend: Command, models: ModelServer
 ) -> None:
     record = _run(contend, models, ben={"conviction": _to("Cyd")})
@@ -72,7 +72,9 @@ def test_a_concession_is_a_record_and_its_seat_is_silent_from_then_on(
     assert record["final_answer"] == "The answer of cyd."
 
 
-def test_one_left_ends_it_and_writes_the_answer(contend: Command, models: ModelServer) -> None:
+def test_last_remaining_seat_ends_the_debate_and_writes_the_answer(
+    contend: Command, models: ModelServer
+) -> None:
     record = _run(contend, models, ann={"conviction": _to("Ben")}, cyd={"conviction": _to("Ben")})
     gone = [("ann", "ben", 2), ("cyd", "ben", 2)]
     assert _outcome(record) == (gone, "ben", "one_left")
@@ -83,7 +85,7 @@ def test_one_left_ends_it_and_writes_the_answer(contend: Command, models: ModelS
 
 
 def _once(line: Line) -> Line:
-    """A concession in round 2 only; who stays because of others stands firm later."""
+    """Return a concession in round 2 and no concession in later rounds."""
     return lambda sent: _said(line, sent) if "Round 2 is over" in sent.user else "NOT CONVINCED"
 
 
@@ -121,7 +123,9 @@ OUTCOMES: dict[str, tuple[Lines, list[tuple[str, str, int]], str | None, str]] =
 
 
 @pytest.mark.parametrize("case", OUTCOMES)
-def test_concessions_at_once(contend: Command, models: ModelServer, case: str) -> None:
+def test_simultaneous_concessions_are_resolved(
+    contend: Command, models: ModelServer, case: str
+) -> None:
     convictions, gone, winner, reason = OUTCOMES[case]
     lines = {seat: {"conviction": line} for seat, line in convictions.items()}
     record = _run(contend, models, **lines)
@@ -141,7 +145,7 @@ def test_concessions_at_once(contend: Command, models: ModelServer, case: str) -
         "> CONVINCED: Ben\n\nSo one might say, but I do not.",
     ],
 )
-def test_words_that_concede_nothing_keep_the_seat(
+def test_reply_without_a_concession_keeps_the_seat(
     contend: Command, models: ModelServer, words: str
 ) -> None:
     record = _run(contend, models, ann={"conviction": words})
@@ -149,8 +153,10 @@ def test_words_that_concede_nothing_keep_the_seat(
     assert "conviction_again" not in {part for _, part in asked(models)}
 
 
-def test_words_that_name_a_model_eliminate_by_id(contend: Command, models: ModelServer) -> None:
-    """Without a block no argument is named, so that it is asked for, and repeated."""
+def test_plain_concession_that_names_a_seat_or_model_eliminates_the_seat(
+    contend: Command, models: ModelServer
+) -> None:
+    """Without a block the concession names no argument, so the seat is asked again."""
     words = {"conviction": "CONVINCED: ben.", "conviction_again": "CONVINCED: ollama:ben."}
     record = _run(contend, models, ann=words)
     gone = record["eliminations"][0]
@@ -167,7 +173,7 @@ VOID = {
 
 
 @pytest.mark.parametrize(("whom", "told"), VOID.values(), ids=VOID)
-def test_a_concession_to_nobody_who_could_win_is_void(
+def test_concession_that_names_no_other_active_seat_is_void(
     contend: Command, models: ModelServer, whom: str, told: str
 ) -> None:
     record = _run(contend, models, ann={"conviction": _to(whom)})
@@ -176,7 +182,7 @@ def test_a_concession_to_nobody_who_could_win_is_void(
     assert record["degraded"][0]["why"].startswith(f"it concedes to {told}: no other active seat")
 
 
-def test_nobody_concedes_to_a_seat_that_has_left(contend: Command, models: ModelServer) -> None:
+def test_concession_to_an_eliminated_seat_is_void(contend: Command, models: ModelServer) -> None:
     late: Line = lambda sent: (  # noqa: E731
         _said(_to("Ben"), sent) if "Round 3 is over" in sent.user else "NOT CONVINCED"
     )
@@ -185,8 +191,8 @@ def test_nobody_concedes_to_a_seat_that_has_left(contend: Command, models: Model
     assert _troubles(record) == [("ann", "void_concession")]
 
 
-class TestDoubts:
-    """A concession without an argument that was made is asked about once more."""
+class TestUnsupportedConcessions:
+    """Ask once more about a concession without a real argument or quote."""
 
     UNFOUNDED = (
         ("no argument", concedes("Ben", argument="", quote="Ben argues in round 2."), "named no"),
@@ -199,7 +205,7 @@ class TestDoubts:
         _, line, doubt = request.param
         return line, doubt
 
-    def test_it_stands_if_it_is_repeated(
+    def test_concession_stands_if_it_is_repeated(
         self, contend: Command, models: ModelServer, doubted: tuple[Line, str]
     ) -> None:
         line, doubt = doubted
@@ -212,7 +218,7 @@ class TestDoubts:
         assert doubt in asked_again.user
         assert record["degraded"] == []
 
-    def test_it_falls_if_it_is_not(
+    def test_concession_to_another_seat_the_second_time_is_withdrawn(
         self, contend: Command, models: ModelServer, doubted: tuple[Line, str]
     ) -> None:
         line, _ = doubted
@@ -221,7 +227,7 @@ class TestDoubts:
         assert _troubles(record) == [("ann", "concession_withdrawn")] * 2
         assert len([1 for _, part in asked(models) if part == "conviction_again"]) == 2
 
-    def test_it_stands_unasked_where_the_user_wants_that(
+    def test_concession_stands_without_a_second_question_if_verification_is_off(
         self, contend: Command, models: ModelServer, doubted: tuple[Line, str]
     ) -> None:
         line, _ = doubted
@@ -230,7 +236,7 @@ class TestDoubts:
         assert _outcome(record)[0] == [("ann", "ben", 2)]
         assert "conviction_again" not in {part for _, part in asked(models)}
 
-    def test_the_tally_is_hidden_from_who_is_asked_again(
+    def test_second_question_hides_earlier_concessions(
         self, contend: Command, models: ModelServer
     ) -> None:
         late: Line = lambda sent: (  # noqa: E731
@@ -251,7 +257,7 @@ def _fails_when(models: ModelServer, model: str, part: str, **lines: Mapping[str
     models.script = staged(forum_cast(**lines), change)
 
 
-def test_a_seat_that_cannot_be_asked_stays(contend: Command, models: ModelServer) -> None:
+def test_seat_whose_conviction_check_fails_stays(contend: Command, models: ModelServer) -> None:
     _fails_when(models, "ann", "conviction", ben={"conviction": _to("Ann")})
     record = contend.here(*ASK, *TWO_CHECKS, "--json", "-q").json
     assert _outcome(record)[0] == [("ben", "ann", 2)]
@@ -259,14 +265,14 @@ def test_a_seat_that_cannot_be_asked_stays(contend: Command, models: ModelServer
     assert "no such luck" in record["degraded"][1]["why"]
 
 
-def test_a_seat_that_cannot_be_asked_again_stays(contend: Command, models: ModelServer) -> None:
+def test_seat_whose_second_question_fails_stays(contend: Command, models: ModelServer) -> None:
     _fails_when(models, "ann", "conviction_again", ann={"conviction": concedes("Ben")})
     record = contend.here(*ASK, *TWO_CHECKS, "--json", "-q").json
     assert _outcome(record)[0] == []
     assert [what for _, what in _troubles(record)] == [*["not_asked", "concession_withdrawn"] * 2]
 
 
-def test_an_unreadable_conviction_is_read_by_one_more_call_or_keeps_the_seat(
+def test_unreadable_conviction_gets_one_more_call_and_keeps_the_seat(
     contend: Command, models: ModelServer
 ) -> None:
     record = _run(contend, models, ann={"conviction": "Hard to say, really."})

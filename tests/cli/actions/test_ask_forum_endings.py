@@ -1,5 +1,3 @@
-"""A forum that fails, pauses, is refused or looked up: over real HTTP, from the command line."""
-
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +22,7 @@ def models() -> Iterator[ModelServer]:
 
 
 def _failing(models: ModelServer, fails: Any, cast: Cast | None = None) -> None:
-    """Let calls fail for good for which `fails` says so."""
+    """Make every call fail permanently for which `fails` returns true."""
 
     def change(request: Request, reply: Reply) -> Reply:
         error = ollama_error if request.shape == "ollama" else openai_error
@@ -38,9 +36,11 @@ def _answers(record: Any) -> list[list[str]]:
 
 
 class TestSeatsThatFail:
-    """Who fails sits the round out and is named."""
+    """A seat that fails skips the round and is reported."""
 
-    def test_in_a_later_round(self, contend: Command, models: ModelServer) -> None:
+    def test_seat_that_fails_in_a_later_round_skips_that_round(
+        self, contend: Command, models: ModelServer
+    ) -> None:
         _failing(models, lambda request: request.model == "ben" and round_of(request) == 2)
         ended = contend.here(*ASK, *SHORT, "--json", "-q")
         assert ended.code == 0
@@ -51,7 +51,7 @@ class TestSeatsThatFail:
         assert (sat_out["seat"], sat_out["round"], sat_out["what"]) == ("ben", 2, "sat_out")
         assert sat_out["why"] == "Ben (ollama:ben): 401: no such luck"
 
-    def test_in_round_one_and_then_hears_the_debate(
+    def test_seat_that_fails_in_round_one_sees_the_debate_later(
         self, contend: Command, models: ModelServer
     ) -> None:
         first = {"ben": True}
@@ -67,7 +67,7 @@ class TestSeatsThatFail:
         assert "Nobody has spoken yet" not in late.user
         assert "You have not spoken so far" in late.user
 
-    def test_in_every_round_and_then_does_not_write_the_answer(
+    def test_seat_that_fails_in_every_round_does_not_write_the_answer(
         self, contend: Command, models: ModelServer
     ) -> None:
         _failing(models, lambda request: request.model == "ann")
@@ -77,7 +77,9 @@ class TestSeatsThatFail:
         assert _answers(ended.json) == [["ben", "cyd"]] * 3
 
     @pytest.mark.parametrize("number", [1, 2])
-    def test_all_of_them(self, contend: Command, models: ModelServer, number: int) -> None:
+    def test_debate_fails_and_can_be_resumed_if_all_seats_fail(
+        self, contend: Command, models: ModelServer, number: int
+    ) -> None:
         _failing(models, lambda request: what(request) == "speech" and round_of(request) == number)
         ended = contend.here(*ASK, *SHORT, "--json", "-q")
         assert ended.code == 4
@@ -101,8 +103,10 @@ class TestSeatsThatFail:
         assert min(round_of(request) for request in again if what(request) == "speech") == number
 
 
-class TestAJudgeThatFails:
-    def test_ends_the_rounds_and_says_so(self, contend: Command, models: ModelServer) -> None:
+class TestJudgeFailures:
+    def test_failed_continue_decision_ends_the_rounds_and_is_reported(
+        self, contend: Command, models: ModelServer
+    ) -> None:
         _failing(models, lambda request: what(request) == "continue")
         ended = contend.here(*ASK, "--set", "max_rounds=5", "--json", "-q")
         assert ended.code == 0
@@ -119,8 +123,10 @@ class TestAJudgeThatFails:
             "The judge could not be asked.",
         )
 
-    def test_is_not_asked_again_behind_a_pause(self, contend: Command, models: ModelServer) -> None:
-        """What the user was told at the pause holds: the failure is the outcome of that call."""
+    def test_failed_judge_is_not_asked_again_after_a_pause(
+        self, contend: Command, models: ModelServer
+    ) -> None:
+        """The failure reported at the pause is final."""
         _failing(models, lambda request: what(request) == "continue")
         paused = contend.here(*ASK, "--pause", "before_synthesis", "--json", "-q")
         assert paused.code == 3
@@ -130,13 +136,13 @@ class TestAJudgeThatFails:
         assert [part for _, part in asked(models)].count("continue") == 1
         assert [entry["what"] for entry in resumed.json["degraded"]] == ["judge_silent"]
 
-    def test_leaves_its_verdict_out(self, contend: Command, models: ModelServer) -> None:
+    def test_failed_verdict_is_left_out(self, contend: Command, models: ModelServer) -> None:
         _failing(models, lambda request: what(request) == "verdict")
         record = contend.here(*ASK, *SHORT, "--json", "-q").json
         assert (record["verdict"], record["final_answer"]) == (None, "The answer of judge.")
         assert record["degraded"][-1]["what"] == "no_verdict"
 
-    def test_or_the_answer_out_and_can_be_resumed(
+    def test_failed_answer_fails_the_debate_which_can_be_resumed(
         self, contend: Command, models: ModelServer
     ) -> None:
         _failing(models, lambda request: what(request) == "final")
@@ -162,7 +168,7 @@ def _named(events: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
 
 
 class TestEvents:
-    def test_of_concessions(self, contend: Command, models: ModelServer) -> None:
+    def test_concessions_emit_events(self, contend: Command, models: ModelServer) -> None:
         convinced = {"conviction": concedes("Ann", quote="Ann argues in round 2.")}
         models.script = staged(forum_cast(ben=convinced, cyd=convinced))
         events = _events(contend.here(*ASK, *BY_CONCESSION, "--events").out)
@@ -198,7 +204,7 @@ class TestEvents:
         assert in_order.index("model_eliminated") < in_order.index("convergence_status")
         assert in_order.index("convergence_status") < in_order.index("early_stop")
 
-    def test_of_a_judge(self, contend: Command, models: ModelServer) -> None:
+    def test_judge_decisions_emit_events(self, contend: Command, models: ModelServer) -> None:
         words = lambda sent: f"{'STOP' if 'Round 3' in sent.user else 'CONTINUE'}\nWell."  # noqa: E731
         models.script = staged(forum_cast(judge={"continue": words}))
         events = _events(contend.here(*ASK, "--set", "max_rounds=5", "--events").out)
@@ -211,7 +217,9 @@ class TestEvents:
         assert _named(events, "judge_chunk")
         assert not _named(events, "convergence_status")
 
-    def test_of_a_seat_that_sits_out(self, contend: Command, models: ModelServer) -> None:
+    def test_skipped_seat_emits_degraded_events(
+        self, contend: Command, models: ModelServer
+    ) -> None:
         _failing(models, lambda request: request.model == "ben" and round_of(request) == 2)
         events = _events(contend.here(*ASK, *SHORT, "--events").out)
         told = [(e["metadata"]["seat"], e["metadata"]["what"]) for e in _named(events, "degraded")]
@@ -219,7 +227,7 @@ class TestEvents:
 
 
 class TestPauses:
-    def test_each_round_with_a_remark_and_the_wish_to_finish(
+    def test_pause_each_round_accepts_a_comment_and_finish(
         self, contend: Command, models: ModelServer
     ) -> None:
         each_round = ["--pause", "each_round", "--set", "max_rounds=5", "--json", "-q"]
@@ -242,7 +250,9 @@ class TestPauses:
         assert ended.json["rounds"][0]["user"] == ["Mind the {night} shifts."]
         assert ended.json["judge_decisions"][0]["decision"] == "continue"
 
-    def test_of_a_debate_by_concession(self, contend: Command, models: ModelServer) -> None:
+    def test_concessions_survive_pauses_and_resumes(
+        self, contend: Command, models: ModelServer
+    ) -> None:
         convinced = {"conviction": concedes("Ann", quote="Ann argues in round 2.")}
         models.script = staged(forum_cast(ben=convinced))
         paused = contend.here(*ASK, *BY_CONCESSION, *SHORT, "--pause", "each_round", "--json", "-q")
@@ -257,7 +267,7 @@ class TestPauses:
         assert [part for _, part in asked(models)].count("conviction") == 3
 
 
-def test_a_kept_forum_can_be_listed_shown_and_exported(
+def test_stored_forum_can_be_listed_shown_and_exported(
     contend: Command, models: ModelServer
 ) -> None:
     convinced = {"conviction": concedes("Ann", quote="Ann argues in round 2.")}
@@ -284,7 +294,7 @@ def test_a_kept_forum_can_be_listed_shown_and_exported(
     assert exported == record
 
 
-def test_an_unnamed_judge_of_a_debate_by_concession_uses_another_model(contend: Command) -> None:
+def test_default_judge_of_a_debate_by_concession_uses_another_model(contend: Command) -> None:
     ask = ["ask", QUESTION, "-p", "forum", *SEATS, *QUICK, *BY_CONCESSION, *SHORT]
     ended = contend.here(*ask, "--json", "-q")
     assert ended.code == 0
@@ -344,7 +354,7 @@ REFUSED: dict[str, tuple[list[str], str]] = {
 
 
 @pytest.mark.parametrize(("arguments", "said"), REFUSED.values(), ids=REFUSED)
-def test_refused_before_any_call(
+def test_bad_arguments_are_refused_before_any_call(
     contend: Command, models: ModelServer, tmp_path: Path, arguments: list[str], said: str
 ) -> None:
     _assert_refused(contend, models, tmp_path, ["ask", QUESTION, "-p", "forum", *arguments], said)
@@ -359,7 +369,7 @@ def test_refused_before_any_call(
         ("judgeMode: external", "judge_mode must be one of external_judge"),
     ],
 )
-def test_a_file_is_refused_before_any_call(
+def test_bad_config_file_is_refused_before_any_call(
     contend: Command, models: ModelServer, tmp_path: Path, text: str, said: str
 ) -> None:
     file = tmp_path / "forum.yaml"

@@ -1,4 +1,4 @@
-"""A second Ctrl-C ends the process at once, whatever it is waiting for, and loses nothing."""
+"""A second Ctrl-C ends the process immediately and loses no finished turn."""
 
 import contextlib
 import json
@@ -59,7 +59,7 @@ def _wait_for_checkpoint(contend: Command, debate: str, turn: str) -> None:
         pass
 
 
-def test_ctrl_c_twice_at_a_terminal_restores_it(contend: Command, models: ModelServer) -> None:
+def test_second_ctrl_c_restores_the_terminal(contend: Command, models: ModelServer) -> None:
     models.script = debaters(_silent)
     keyboard, terminal = pty.openpty()
     with open(keyboard, "r+b", buffering=0) as keys:  # noqa: PTH123 - a descriptor
@@ -83,7 +83,7 @@ def test_ctrl_c_twice_at_a_terminal_restores_it(contend: Command, models: ModelS
     assert contend.here("resume", listed["id"]).code == 0
 
 
-def test_a_database_that_hangs_does_not_keep_the_process(
+def test_second_ctrl_c_ends_the_process_while_the_database_is_locked(
     contend: Command, models: ModelServer
 ) -> None:
     models.script = debaters(_silent)
@@ -110,7 +110,7 @@ def test_a_database_that_hangs_does_not_keep_the_process(
 
 @pytest.mark.embedded
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the times of a process from /proc")
-def test_the_built_in_model_need_not_read_its_prompt_to_the_end(
+def test_second_ctrl_c_interrupts_the_embedded_model_reading_its_prompt(
     weights: Path, contend: Command
 ) -> None:
     on_embedded(contend, weights)

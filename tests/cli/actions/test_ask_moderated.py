@@ -1,4 +1,4 @@
-"""Moderated debates through the command: positions, the folder, and what is refused."""
+"""Moderated debates from the command line: positions, output folder and bad input."""
 
 import json
 import re
@@ -32,13 +32,13 @@ def folder_of(record: dict[str, Any]) -> Path:
     return Path(record["output_dir"])
 
 
-def test_a_model_the_server_does_not_list_is_tried(contend: Command) -> None:
+def test_model_that_the_server_does_not_list_is_used_anyway(contend: Command) -> None:
     ended = contend(*ASK, *SIDES, "-s", "judge_model=openai:hidden")
     assert ended.code == 0, ended.err
     assert "does not list the model 'hidden'" in " ".join(ended.err.split())
 
 
-def test_a_debate_for_people(contend: Command) -> None:
+def test_terminal_shows_the_whole_moderated_debate(contend: Command) -> None:
     ended = contend(*ASK, *SIDES)
     assert ended.code == 0, ended.err
     assert "moderated · 1 round" in ended.out
@@ -61,7 +61,7 @@ def test_a_debate_for_people(contend: Command) -> None:
     assert ended.err == ""
 
 
-def test_the_folder_has_the_seeds_structure(contend: Command) -> None:
+def test_output_folder_has_the_specified_structure(contend: Command) -> None:
     record = contend.here(*ASK, *SIDES, "--json").json
     folder = folder_of(record)
     day, name = folder.parts[-2:]
@@ -80,7 +80,7 @@ def test_the_folder_has_the_seeds_structure(contend: Command) -> None:
     assert "| Ann | position_advocate | openai:m |" in (folder / "metadata.md").read_text()
 
 
-def test_the_index_lets_a_reader_choose(contend: Command) -> None:
+def test_index_lists_every_message_with_its_phase_length_and_preview(contend: Command) -> None:
     record = contend.here(*ASK, *SIDES, "--json").json
     index = (folder_of(record) / "index.md").read_text()
     rows = [line for line in index.splitlines() if "| [messages/" in line]
@@ -104,7 +104,9 @@ def test_files_are_private(contend: Command) -> None:
 
 
 @pytest.mark.parametrize(("form", "ending"), [("json", "json"), ("text", "txt")])
-def test_other_forms(contend: Command, tmp_path: Path, form: str, ending: str) -> None:
+def test_output_folder_can_be_json_or_text_with_a_transcript(
+    contend: Command, tmp_path: Path, form: str, ending: str
+) -> None:
     wanted = ["--set", f"output_dir={tmp_path / 'mine'}", "--set", f"outputFormat={form}"]
     more = ["--set", "generateFullTranscript=true"]
     record = contend.here(*ASK, *SIDES, *wanted, *more, "--json").json
@@ -136,7 +138,7 @@ def test_without_positions_the_moderator_proposes_them(contend: Command) -> None
     assert "It should not be done." in metadata
 
 
-def test_a_position_may_be_called_anything(contend: Command) -> None:
+def test_advocate_name_with_path_separators_writes_no_file_elsewhere(contend: Command) -> None:
     sides = ["--position", "../../etc: Rewrite it", "--position", "a/../b|c: Keep it: always"]
     record = contend.here(*ASK, *sides, "--json").json
     assert [s["id"] for s in record["seats"]] == ["moderator", "etc", "a-b-c", "judge"]
@@ -149,8 +151,8 @@ def test_a_position_may_be_called_anything(contend: Command) -> None:
     assert "a/../b\\|c" in index
 
 
-def test_bytes_that_are_no_text_are_dropped(contend: Command) -> None:
-    """As a terminal in another coding gives them."""
+def test_undecodable_bytes_in_arguments_are_removed(contend: Command) -> None:
+    """A terminal with another encoding passes such bytes."""
     sides = ["--position", "Ann: Rewrite\udcff it", "--position", "Ben: Keep it"]
     more = ["--set", "moderator_system_prompt=Be\udcff brief."]
     record = contend.here(*ASK, *sides, *more, "--json").json
@@ -196,13 +198,13 @@ def test_bad_input_is_refused_before_the_first_call(
     assert contend.here("list", "--json").json == []
 
 
-def test_positions_are_for_moderated_alone(contend: Command) -> None:
+def test_position_option_works_only_with_moderated(contend: Command) -> None:
     ended = contend.here("ask", TOPIC, *SIDES)
     assert ended.code == 2
     assert "--position works only with --protocol moderated" in ended.err
 
 
-def test_a_folder_where_a_file_is_is_refused(contend: Command, tmp_path: Path) -> None:
+def test_output_folder_that_is_a_file_is_refused(contend: Command, tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("mine")
     ended = contend.here(*ASK, *SIDES, "--set", f"output_dir={tmp_path / 'taken'}")
     assert ended.code == 2
@@ -210,7 +212,7 @@ def test_a_folder_where_a_file_is_is_refused(contend: Command, tmp_path: Path) -
     assert (tmp_path / "taken").read_text() == "mine"
 
 
-def test_a_folder_that_cannot_be_written_is_found_before_documents_are_embedded(
+def test_unwritable_folder_is_refused_before_documents_are_embedded(
     contend: Command, models: ModelServer, tmp_path: Path
 ) -> None:
     (tmp_path / "costs.txt").write_text("It cost 40.")
@@ -233,10 +235,10 @@ def test_the_limits_are_set_on_the_call(contend: Command, models: ModelServer) -
     assert bodies["argument"]["max_completion_tokens"] == 500
 
 
-def test_a_turn_cut_at_the_ceiling_is_asked_for_again_under_a_far_higher_one(
+def test_turn_truncated_at_its_token_limit_is_retried_with_a_higher_limit(
     contend: Command, models: ModelServer
 ) -> None:
-    """A speech beyond its limit is kept whole and charged: never cut, never asked to be shorter."""
+    """A speech over its limit is kept whole and loses points; it is never shortened."""
     long = "word " * 700
 
     def script(what: str, request: Request, reply: Reply) -> Reply:
@@ -295,7 +297,7 @@ def test_a_planted_false_claim_is_caught_corrected_and_visible(
 
 
 class TestExport:
-    def test_the_same_folder_again(self, contend: Command, tmp_path: Path) -> None:
+    def test_export_writes_the_same_folder_again(self, contend: Command, tmp_path: Path) -> None:
         record = contend.here(*ASK, *SIDES, "--json").json
         ended = contend.here("export", record["id"], "--format", "folder", "-o", str(tmp_path))
         again = Path(ended.out.strip())
@@ -306,7 +308,7 @@ class TestExport:
         for name in files:
             assert (first / name).read_text() == (again / name).read_text()
 
-    def test_a_missing_folder_is_written_anew(self, contend: Command) -> None:
+    def test_export_rewrites_a_missing_folder(self, contend: Command) -> None:
         record = contend.here(*ASK, *SIDES, "--json").json
         shutil.rmtree(folder_of(record))
         assert contend.here("show", record["id"], "--json").json["output_dir"] is None
@@ -314,7 +316,7 @@ class TestExport:
         assert Path(ended.out.strip()) == folder_of(record)
         assert (folder_of(record) / "transcript.md").is_file()
 
-    def test_a_transcript_belongs_to_a_folder(self, contend: Command) -> None:
+    def test_transcript_option_requires_a_folder_format(self, contend: Command) -> None:
         record = contend.here(*ASK, *SIDES, "--json").json
         assert contend.here("export", record["id"], "--transcript").code == 2
 
@@ -327,7 +329,7 @@ class TestExport:
 
     @pytest.mark.parametrize("protocol", ["adversarial", "refine"])
     @pytest.mark.parametrize("form", ["folder", "folder-json", "folder-text"])
-    def test_a_debate_of_another_protocol(
+    def test_debate_of_another_protocol_can_be_exported_as_a_folder(
         self, contend: Command, models: ModelServer, tmp_path: Path, protocol: str, form: str
     ) -> None:
         models.script = debaters()
@@ -351,7 +353,7 @@ class TestExport:
         summary = next(folder.glob("summary.*")).read_text()
         assert "Keep the monolith" in summary
 
-    def test_a_place_that_cannot_be_written_is_told(self, contend: Command) -> None:
+    def test_export_reports_an_unwritable_folder(self, contend: Command) -> None:
         record = contend.here(*ASK, *SIDES, "--json").json
         ended = contend.here("export", record["id"], "-f", "folder", "-o", "/proc/nowhere")
         assert ended.code == 2
@@ -359,7 +361,7 @@ class TestExport:
 
 
 def put_file_in_place_of(folder: Path) -> None:
-    """Replace the folder, even if the debate creates it again in the same moment."""
+    """Replace the folder, even if the debate recreates it at the same moment."""
     mine = folder.with_name("mine")
     mine.write_text("mine")
     while not folder.is_file():
@@ -368,10 +370,10 @@ def put_file_in_place_of(folder: Path) -> None:
             mine.rename(folder)
 
 
-def test_a_folder_that_breaks_on_the_way_costs_no_debate(
+def test_debate_finishes_if_its_output_folder_is_lost(
     contend: Command, models: ModelServer, tmp_path: Path
 ) -> None:
-    """Somebody removes the folder, and puts a file in its place."""
+    """The folder is replaced by a file during the debate."""
 
     def script(what: str, request: Request, reply: Reply) -> Reply:
         if what == "summary":
@@ -389,10 +391,10 @@ def test_a_folder_that_breaks_on_the_way_costs_no_debate(
     assert (tmp_path / "out").read_text() == "mine"
 
 
-def test_a_ruling_and_a_check_are_shown_once_and_whole(
+def test_ruling_and_fact_check_are_each_shown_once_in_full(
     contend: Command, models: ModelServer
 ) -> None:
-    """The moderator's one call gives two turns; the checker's several calls give one."""
+    """One moderator call produces two turns; several checker calls produce one."""
 
     def script(what: str, request: Request, reply: Reply) -> Reply:
         if what == "request" and "review\nAnn, argument:" in request.user:

@@ -1,5 +1,3 @@
-"""`contend ask --protocol refine`: from the seats to the merged answer, and what is refused."""
-
 import json
 import re
 from pathlib import Path
@@ -49,7 +47,7 @@ def test_the_whole_debate_is_shown(contend: Command, models: ModelServer) -> Non
     assert len(models.calls) == 10
 
 
-def test_the_record_as_json(contend: Command) -> None:
+def test_json_record_has_every_round_and_seat(contend: Command) -> None:
     record = contend.here(*ASK, "--json", "-q").json
     assert (record["protocol"], record["status"], record["total_rounds"]) == ("refine", "done", 2)
     assert record["final_answer"] == ANSWER
@@ -110,7 +108,7 @@ def test_given_seats_replace_the_default_ones(contend: Command) -> None:
     assert "Models: as set above." in named
 
 
-def test_one_model_for_all_seats(contend: Command, models: ModelServer) -> None:
+def test_model_option_applies_to_all_seats(contend: Command, models: ModelServer) -> None:
     ended = contend.here(
         "ask", QUESTION, "-p", "refine", "-m", "openai:m", "--set", "enable_debate=false", "--json"
     )
@@ -153,7 +151,7 @@ def test_bad_seats_are_refused(
     _assert_refused(contend, models, tmp_path, ask, said)
 
 
-def test_seats_of_another_protocol_are_refused(
+def test_seat_option_is_refused_for_a_protocol_without_seats(
     contend: Command, models: ModelServer, tmp_path: Path
 ) -> None:
     said = "--seat works only with forum and refine."
@@ -189,7 +187,7 @@ def test_bad_seats_in_a_file_are_refused(
 
 
 class TestFailures:
-    """A table where Ben cannot refine, and the judge neither advise nor merge."""
+    """A debate in which Ben cannot refine and the judge can neither advise nor merge."""
 
     @pytest.fixture
     def debate(self, contend: Command, models: ModelServer) -> str:
@@ -212,7 +210,7 @@ class TestFailures:
         assert "an earlier answer, kept because the call failed" in said
         return str(ended.json["id"])
 
-    def test_shown_as_what_they_are(self, contend: Command, debate: str) -> None:
+    def test_show_labels_the_fallbacks(self, contend: Command, debate: str) -> None:
         shown = contend.here("show", debate).out
         answer = shown.partition("─ Answer ─")[2]
         assert "Ann · openai:m\n  This is answer 1 of m.\n  the latest answer, because" in answer
@@ -220,7 +218,7 @@ class TestFailures:
         assert "general advice, because the call failed" in shown
         assert "the judge wrote the answer itself" not in shown
 
-    def test_exported_as_what_they_are(self, contend: Command, debate: str) -> None:
+    def test_export_labels_the_fallbacks(self, contend: Command, debate: str) -> None:
         document = contend.here("export", debate, "--format", "md").out
         for text in (
             "## Answer\n\n*Ann: the latest answer, because the final one could not be written.*",
@@ -233,14 +231,16 @@ class TestFailures:
         assert "wrote the answer itself" not in document
 
 
-def test_the_export_says_that_the_judge_rates_itself(contend: Command) -> None:
+def test_export_reports_that_the_judge_wrote_the_answer(contend: Command) -> None:
     debate = contend.here(*ASK, "--set", "enable_debate=false", "--json", "-q").json["id"]
     document = contend.here("export", debate, "--format", "md").out
     assert "The judge wrote the answer itself." in document
     assert "## Why it stopped\n\nAfter the initial answers: the debate is switched off." in document
 
 
-def test_a_pause_and_a_resume(contend: Command, models: ModelServer) -> None:
+def test_paused_debate_resumes_with_a_comment_and_finish(
+    contend: Command, models: ModelServer
+) -> None:
     paused = contend.here(*ASK, "--pause", "each_round", "--json", "-q")
     assert paused.code == 3
     debate = paused.json["id"]

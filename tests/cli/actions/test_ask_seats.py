@@ -1,4 +1,4 @@
-"""Seats with files and tools of their own, through the command and a real model server."""
+"""Seats with their own files and tools, from the command line over HTTP."""
 
 import json
 from pathlib import Path
@@ -25,7 +25,7 @@ def models() -> Any:
 
 @pytest.fixture(autouse=True)
 def here(contend: Command, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder the command runs in, with files that seats can bring."""
+    """Return the working folder of the command, with files for the seats."""
     folder = contend.home.parent
     monkeypatch.chdir(folder)
     (folder / "minutes.txt").write_text(MINUTES)
@@ -34,7 +34,7 @@ def here(contend: Command, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def using_tools(request: Request) -> Reply:
-    """Debaters who try every tool they have, then answer with what they got."""
+    """Call every available tool, then answer with the results."""
     if request.tools and not request.results:
         offered = [call for call in (SUM, SEARCH) if call[0] in request.tools]
         return Reply("Let me check.", tool_calls=offered)
@@ -45,7 +45,7 @@ def using_tools(request: Request) -> Reply:
 
 
 def table(provider: str = "openai", **ann: Any) -> dict[str, Any]:
-    """Settings of a table where Ann has more than a model."""
+    """Return settings in which Ann has more than a model."""
     seats = [
         {"name": "Ann", "model": f"{provider}:m", **ann},
         {"name": "Ben", "model": f"{provider}:other"},
@@ -60,7 +60,7 @@ def ask(settings: dict[str, Any], *arguments: str) -> list[str]:
 
 
 @pytest.mark.parametrize("provider", ["openai", "ollama"])
-def test_tools_from_the_settings_file_to_the_record(
+def test_tools_in_the_settings_file_are_called_and_recorded(
     provider: str, contend: Command, models: ModelServer
 ) -> None:
     models.tool_users = {"m"}
@@ -92,7 +92,7 @@ def test_tools_from_the_settings_file_to_the_record(
     assert f"[minutes:1]\n{MINUTES}" in judge.user
 
 
-def test_tools_on_the_terminal_in_show_and_in_the_document(contend: Command) -> None:
+def test_tool_calls_appear_on_the_terminal_in_show_and_in_the_export(contend: Command) -> None:
     settings = table(docs=["minutes.txt"], tools=["calculate", "search_documents"])
     ended = contend(*ask(settings, "--set", "enable_debate=false"))
     assert ended.code == 0, ended.err
@@ -152,7 +152,7 @@ def test_the_text_streams_token_by_token_with_tools(
     assert len(chunks) > 5
 
 
-def test_a_picture_of_one_seat(contend: Command, models: ModelServer) -> None:
+def test_image_of_one_seat_is_sent_only_to_that_seat(contend: Command, models: ModelServer) -> None:
     models.vision = {"m"}
     settings = table("ollama", images=["chart.png"])
     ended = contend.here(*ask(settings, "--json", "-q"))
@@ -162,7 +162,7 @@ def test_a_picture_of_one_seat(contend: Command, models: ModelServer) -> None:
     assert seeing == ["m"]
 
 
-def test_a_debate_goes_on_without_the_files_it_began_with(
+def test_debate_resumes_after_its_files_were_deleted(
     contend: Command, models: ModelServer, here: Path
 ) -> None:
     settings = table(docs=["minutes.txt"], images=["chart.png"], tools=["search_documents"])
@@ -176,14 +176,14 @@ def test_a_debate_goes_on_without_the_files_it_began_with(
     assert ann["tool_calls"][0]["result"] == f"[minutes:1]\n{MINUTES}"
 
 
-def test_camel_case_and_home_are_understood(contend: Command, here: Path) -> None:
+def test_seat_settings_accept_camel_case_and_home_paths(contend: Command, here: Path) -> None:
     settings = table(tools=["calculate"], docs=["~/minutes.txt"], systemPrompt="Be brief.")
     ended = contend.here(*ask(settings | {"maxToolCalls": 1}, "--json", "-q"), HOME=str(here))
     assert ended.code == 0
     assert ended.json["settings"]["max_tool_calls"] == 1
 
 
-def test_config_prints_them(contend: Command) -> None:
+def test_config_prints_seat_files_and_tools(contend: Command) -> None:
     own: dict[str, Any] = {"docs": ["minutes.txt"], "images": ["chart.png"], "tools": ["calculate"]}
     Path("table.yaml").write_text(yaml.safe_dump(table(**own)))
     printed = contend.here("config", "-p", "refine", "--config", "table.yaml", "--json").json
@@ -216,7 +216,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize(("own", "said"), REFUSED.values(), ids=REFUSED)
-def test_refused_in_one_line(
+def test_bad_seat_settings_are_refused_in_one_line(
     contend: Command, models: ModelServer, here: Path, own: dict[str, Any], said: str
 ) -> None:
     _assert_refused(contend, models, here, ask(table(**own)), said)
@@ -243,7 +243,7 @@ def test_refused_in_one_line(
         ),
     ],
 )
-def test_models_that_cannot_are_refused_by_name(
+def test_models_without_tool_or_image_support_are_refused_by_name(
     contend: Command,
     models: ModelServer,
     here: Path,
@@ -255,7 +255,9 @@ def test_models_that_cannot_are_refused_by_name(
     _assert_refused(contend, models, here, ask(table(model=model, **own)), said)
 
 
-def test_limits_of_tool_calls(contend: Command, models: ModelServer, here: Path) -> None:
+def test_invalid_tool_call_limits_are_refused(
+    contend: Command, models: ModelServer, here: Path
+) -> None:
     for value, said in (("0", "between 1 and 50, not 0"), ("many", "a whole number, not many")):
         asked = ask(table(), "--set", f"max_tool_calls={value}")
         _assert_refused(contend, models, here, asked, f"max_tool_calls must be {said}")

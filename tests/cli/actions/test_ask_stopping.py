@@ -1,4 +1,4 @@
-"""Pausing by signal and by wish, failing for good, and going on afterwards."""
+"""Pauses by signal and on request, permanent failures, and resuming."""
 
 import os
 import signal
@@ -24,7 +24,7 @@ def _resume_id(err: str) -> str:
 
 
 def _interrupt(process: subprocess.Popen[str]) -> None:
-    """Signal and wait until it was heard."""
+    """Send SIGINT and wait until it is acknowledged."""
     process.send_signal(signal.SIGINT)
     assert process.stderr is not None
     assert "press Ctrl-C again" in process.stderr.readline()
@@ -52,7 +52,7 @@ def test_ctrl_c_finishes_the_turn_and_resume_gives_the_same_transcript(
     assert len(models.calls) == before * 2
 
 
-def test_second_ctrl_c_stops_at_once_and_nothing_finished_is_repeated(
+def test_second_ctrl_c_stops_immediately_and_no_finished_turn_is_repeated(
     contend: Command, models: ModelServer
 ) -> None:
     models.script = debaters(slowly("skeptic", 1))
@@ -76,7 +76,7 @@ def test_second_ctrl_c_stops_at_once_and_nothing_finished_is_repeated(
     assert len(models.calls) == 7
 
 
-def test_pause_each_round_takes_a_remark_and_the_wish_to_finish(
+def test_pause_each_round_accepts_a_comment_and_finish(
     contend: Command, models: ModelServer
 ) -> None:
     paused = contend.ask_here(
@@ -130,7 +130,7 @@ def test_finish_is_refused_when_the_rounds_are_over(contend: Command, models: Mo
     assert contend.here("show", debate, "--json").json["status"] == "failed"
 
 
-def test_a_debate_that_another_runs_is_refused_in_one_line(contend: Command) -> None:
+def test_resume_refuses_a_debate_that_another_process_runs(contend: Command) -> None:
     debate = _resume_id(contend.ask_here("--pause", "each_round").err)
     records = open_repository()
     records.acquire(records.find(debate).id)
@@ -141,7 +141,7 @@ def test_a_debate_that_another_runs_is_refused_in_one_line(contend: Command) -> 
 
 
 @pytest.mark.parametrize("status", [401, 500])
-def test_a_model_that_fails_for_good_ends_with_4(
+def test_permanent_model_failure_exits_with_code_4(
     contend: Command, models: ModelServer, status: int
 ) -> None:
     def fails(role: str, number: int, reply: Reply) -> Reply:

@@ -68,9 +68,7 @@ def test_every_question_has_a_row_of_results_and_a_document(
 
 
 @pytest.mark.usefixtures("questions")
-def test_the_same_command_again_asks_only_what_is_new(
-    contend: Command, models: ModelServer
-) -> None:
+def test_repeated_command_asks_only_new_questions(contend: Command, models: ModelServer) -> None:
     assert _batch(contend).code == 0
     before = _results(contend)
     again = _batch(contend)
@@ -148,7 +146,7 @@ def test_debates_run_at_the_same_time(contend: Command, models: ModelServer) -> 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("questions")
-def test_ctrl_c_pauses_and_nothing_finished_is_paid_again(
+def test_ctrl_c_pauses_the_batch_and_no_finished_call_is_paid_again(
     contend: Command, models: ModelServer
 ) -> None:
     models.script = debaters(
@@ -192,7 +190,7 @@ def test_a_second_start_is_refused_while_the_first_checks_its_models(
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("questions")
-def test_a_batch_runs_in_one_process_until_it_ends_or_is_killed(
+def test_second_process_is_refused_until_the_first_is_killed(
     contend: Command, models: ModelServer
 ) -> None:
     models.script = debaters(slowly("skeptic", 1))
@@ -208,7 +206,7 @@ def test_a_batch_runs_in_one_process_until_it_ends_or_is_killed(
     assert len(_results(contend)) == 3
 
 
-def test_an_unusual_line_break_in_a_question_breaks_no_row(contend: Command) -> None:
+def test_unusual_line_break_in_a_question_does_not_split_its_row(contend: Command) -> None:
     question = "Is it\u2028\x85so?"
     _write(contend, json.dumps({"question": question}, ensure_ascii=False), name="q.jsonl")
     assert _batch(contend, file="q.jsonl").code == 0
@@ -236,13 +234,13 @@ def test_forecasts_take_their_outcomes_from_the_file(contend: Command, models: M
 
 
 @pytest.mark.usefixtures("questions")
-def test_a_debate_that_another_process_runs_is_left_to_it(
+def test_debate_that_another_process_runs_is_skipped(
     contend: Command, models: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written = prepare.write_debate
 
     def write_twice(records: Repository, *given: Any, **more: Any) -> StoredDebate:
-        """Write and lease the debate, as another process does a moment before."""
+        """Write and lease the debate, as another process could do just before."""
         if "Is tea better?" in given[0].question:
             records.acquire(written(records, *given, **more).id)
         return written(records, *given, **more)

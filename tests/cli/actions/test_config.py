@@ -1,5 +1,3 @@
-"""Settings and their sources."""
-
 from pathlib import Path
 
 from contend.models.providers.weights import default_chat_model

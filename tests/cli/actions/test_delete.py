@@ -1,5 +1,3 @@
-"""`contend delete`."""
-
 import pytest
 
 from contend.debates.record import SERVER
@@ -19,7 +17,9 @@ def test_one_debate_is_deleted_after_a_confirmation(contend: Command) -> None:
 
 
 @pytest.mark.parametrize("status", ["done", "paused"])
-def test_a_debate_whose_server_is_gone(contend: Command, status: Status) -> None:
+def test_debate_on_an_unreachable_server_can_be_deleted_locally(
+    contend: Command, status: Status
+) -> None:
     debate = contend.ask_here("--json", "--quiet").json["id"]
     records = Repository(contend.home / "contend.db")
     found = records.find(debate)

@@ -1,4 +1,4 @@
-"""`contend diff`: where two debates part, and what came of it."""
+"""`contend diff`: where two debates diverge, and how their results differ."""
 
 import json
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ def _other_answer(role: str, _: int, reply: Reply) -> Reply:
 
 
 def _fork(contend: Command, models: ModelServer) -> tuple[str, str]:
-    """A debate of three rounds, and its fork with another Skeptic and another answer."""
+    """Return a debate of three rounds and its fork with another Skeptic and answer."""
     models.script = script_of("adversarial")
     parent = contend(*ask_in("adversarial"), "--json").json["id"]
     models.script = debaters(_other_answer)
@@ -31,7 +31,9 @@ def _fork(contend: Command, models: ModelServer) -> tuple[str, str]:
     return parent, contend("fork", parent, *other, "--json").json["id"]
 
 
-def test_where_a_fork_parts_from_its_parent(contend: Command, models: ModelServer) -> None:
+def test_diff_shows_where_a_fork_diverges_from_its_parent(
+    contend: Command, models: ModelServer
+) -> None:
     found = contend("diff", *_fork(contend, models), "--json").json
     assert found["shared_turns"] == 5
     assert found["turns"] == [

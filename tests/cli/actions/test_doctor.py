@@ -1,5 +1,3 @@
-"""The checks of the installation."""
-
 from datetime import datetime
 from pathlib import Path
 
@@ -28,7 +26,7 @@ def test_doctor_names_every_fix_and_no_secret(contend: Command) -> None:
     assert not contend.home.exists()
 
 
-def test_doctor_begins_with_the_model_and_what_needs_a_fix(contend: Command) -> None:
+def test_doctor_shows_the_model_first_and_then_what_needs_a_fix(contend: Command) -> None:
     lines = contend.here("doctor").out.splitlines()
     assert "No model chosen; using openai:gpt-5-mini, because OPENAI_API_KEY is set." in lines[0]
     levels = [each["level"] for each in contend.here("doctor", "--json").json][1:]
@@ -139,7 +137,7 @@ def test_doctor_finds_damaged_debates(contend: Command) -> None:
     assert "contend prune --damaged" in said
 
 
-def test_doctor_checks_the_file(contend: Command) -> None:
+def test_doctor_reports_a_damaged_database_file(contend: Command) -> None:
     contend.ask_here()
     break_table(contend, "writes")
     level, said = _database(contend)
@@ -147,7 +145,7 @@ def test_doctor_checks_the_file(contend: Command) -> None:
     assert "the file is damaged" in said
 
 
-def test_doctor_knows_a_database_of_a_newer_release(contend: Command) -> None:
+def test_doctor_reports_a_database_of_a_newer_release(contend: Command) -> None:
     contend.ask_here()
     change_database(contend, "UPDATE contend_version SET version_num = '9000'")
     level, said = _database(contend)
@@ -156,7 +154,7 @@ def test_doctor_knows_a_database_of_a_newer_release(contend: Command) -> None:
     assert "move" not in said
 
 
-def test_doctor_tries_the_data_folder(contend: Command, tmp_path: Path) -> None:
+def test_doctor_reports_an_unwritable_data_folder(contend: Command, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
     for unusable in ("/proc/nope", str(tmp_path / "file" / "home")):
         ended = contend.here("doctor", CONTEND_HOME=unusable)
@@ -164,7 +162,7 @@ def test_doctor_tries_the_data_folder(contend: Command, tmp_path: Path) -> None:
         assert f"{unusable} is not writable" in ended.out
 
 
-def test_doctor_breaks_no_word_in_a_narrow_terminal(contend: Command) -> None:
+def test_doctor_fits_a_narrow_terminal(contend: Command) -> None:
     ended = contend.here("doctor", COLUMNS="60", FORCE_COLOR="1", TERM="dumb")
     lines = [line for line in ended.out.splitlines() if str(contend.home) not in line]
     assert max(map(len, lines)) <= 60

@@ -21,7 +21,7 @@ def test_an_estimate_is_a_table(contend: Command, models: ModelServer) -> None:
     assert (models.calls, contend.home.exists()) == ([], False)
 
 
-def test_past_debates_make_it_likely(contend: Command, models: ModelServer) -> None:
+def test_likely_figures_come_from_past_debates(contend: Command, models: ModelServer) -> None:
     assert contend.here(*ASK).code == 0
     made = len(models.calls)
     found = contend.here(*ESTIMATE, "--json").json["estimate"]

@@ -1,5 +1,3 @@
-"""`contend eval`: run, report, compare, recorded and signals, as a user calls them."""
-
 import json
 import os
 import re
@@ -44,7 +42,7 @@ def _run(contend: Command, data: str, *more: str, out: str = "run", arms: str = 
     )
 
 
-def test_a_run_writes_its_report_and_continues_without_a_call(
+def test_run_writes_its_report_and_a_repeated_run_makes_no_calls(
     contend: Command, models: ModelServer, data: str
 ) -> None:
     ended = _run(contend, data, "--samples", "3", arms="single,self_consistency")
@@ -62,7 +60,7 @@ def test_a_run_writes_its_report_and_continues_without_a_call(
     assert report["arms"][0]["accuracy"]["count"] == 2
 
 
-def test_a_malformed_line_is_named_and_the_rest_runs(contend: Command, data: str) -> None:
+def test_malformed_line_is_reported_and_skipped(contend: Command, data: str) -> None:
     with (contend.home.parent / data).open("a") as file:
         file.write("\n{oops\n")
     ended = _run(contend, data)
@@ -148,7 +146,7 @@ def test_bad_input_costs_no_call(
     assert models.calls == []
 
 
-def test_failed_runs_are_reported_as_such(contend: Command, models: ModelServer, data: str) -> None:
+def test_failed_answers_are_reported(contend: Command, models: ModelServer, data: str) -> None:
     def moody(request: Request) -> Reply:
         fails = "Question 1" in request.user
         return Reply("", status=401) if fails else _answering(request)
@@ -161,7 +159,9 @@ def test_failed_runs_are_reported_as_such(contend: Command, models: ModelServer,
     assert "items/i1, single failed: Debater 1" in ended.err
 
 
-def test_a_drop_is_an_error_of_its_own_exit_code(contend: Command, models: ModelServer) -> None:
+def test_compare_exits_with_code_1_if_accuracy_dropped(
+    contend: Command, models: ModelServer
+) -> None:
     items = [{**ITEMS[0], "id": f"i{n}"} for n in range(12)]
     (contend.home.parent / "many.jsonl").write_text("\n".join(map(json.dumps, items)), "utf-8")
     assert _run(contend, "many.jsonl", "-q", out="before").code == 0
@@ -194,7 +194,7 @@ def test_recorded_answers_and_signals_need_no_model(
     assert models.calls == []
 
 
-def test_a_push_and_an_upload_name_what_they_did(contend: Command, stub: Stub, data: str) -> None:
+def test_push_and_upload_report_what_they_did(contend: Command, stub: Stub, data: str) -> None:
     contend.env |= {name: os.environ[name] for name in ("LANGSMITH_ENDPOINT", "LANGSMITH_API_KEY")}
     pushed = contend.here("eval", "push", "--data", data)
     assert pushed.code == 0, pushed.err
@@ -214,7 +214,7 @@ def test_a_push_without_a_key_sends_nothing(contend: Command, data: str) -> None
     assert (refused.code, "LANGSMITH_API_KEY is not set" in refused.err) == (2, True)
 
 
-def test_a_judge_is_measured(contend: Command, models: ModelServer) -> None:
+def test_eval_judge_measures_position_bias(contend: Command, models: ModelServer) -> None:
     models.script = lambda _: Reply('{"better": "first"}')
     ended = contend.here("eval", "judge", "openai:m", "--limit", "2")
     assert ended.code == 0, ended.err

@@ -1,4 +1,4 @@
-"""`contend fork`: a debate goes on in another way, as a new one."""
+"""`contend fork`: continue a stored debate differently, as a new debate."""
 
 import asyncio
 import json
@@ -40,7 +40,7 @@ def _until(record: dict[str, Any], last_round: int) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_earlier_rounds_are_shared_and_unpaid(
+def test_fork_shares_earlier_rounds_without_new_calls(
     protocol: str, contend: Command, models: ModelServer
 ) -> None:
     parent = _debate(contend, models, protocol)
@@ -56,7 +56,9 @@ def test_earlier_rounds_are_shared_and_unpaid(
     assert contend("export", parent["id"], "--format", "json").out == before
 
 
-def test_another_skeptic_from_round_three_on(contend: Command, models: ModelServer) -> None:
+def test_fork_uses_another_skeptic_from_round_three_on(
+    contend: Command, models: ModelServer
+) -> None:
     parent = _debate(contend, models, "adversarial")
     paid = len(models.calls)
     forked = contend(
@@ -67,7 +69,7 @@ def test_another_skeptic_from_round_three_on(contend: Command, models: ModelServ
     assert used == {1: "openai:m", 2: "openai:m", 3: "openai:other"}
 
 
-def test_more_rounds_after_the_last_one(contend: Command, models: ModelServer) -> None:
+def test_fork_can_add_rounds_after_the_last_one(contend: Command, models: ModelServer) -> None:
     parent = _debate(contend, models, "adversarial")
     assert parent["stop_reason"] == "max_rounds"
     more = ["--set", "max_rounds=4", "--set", "min_rounds=4"]
@@ -113,7 +115,7 @@ def test_an_edited_critique_ends_the_debate_earlier(
 
 
 def _nonce(contend: Command, debate: str) -> str:
-    """What the editor would show."""
+    """Return the nonce in the text that the editor shows."""
     shown = contend("fork", debate, "--edit", "r1.critique.skeptic", EDITOR="sh -c 'cat $0 >seen'")
     assert "was not changed" in shown.err
     seen = (contend.home.parent / "seen").read_text("utf-8")
@@ -129,7 +131,7 @@ def test_an_editor_that_fails_changes_nothing(contend: Command, models: ModelSer
     assert "Set EDITOR to your editor, or use --text-file." in refused.err
 
 
-def test_an_edit_that_leaves_the_decision_open_is_refused(
+def test_edit_that_removes_the_control_block_is_refused(
     contend: Command, models: ModelServer, tmp_path: Path
 ) -> None:
     parent = _debate(contend, models, "adversarial")
@@ -143,7 +145,7 @@ def test_an_edit_that_leaves_the_decision_open_is_refused(
 
 
 @pytest.mark.parametrize("protocol", ["forum", "refine"])
-def test_the_answers_of_others_in_the_same_step_are_not_paid_again(
+def test_parallel_answers_beside_an_edited_turn_are_not_paid_again(
     protocol: str, contend: Command, models: ModelServer, tmp_path: Path
 ) -> None:
     parent = _debate(contend, models, protocol)
@@ -158,7 +160,7 @@ def test_the_answers_of_others_in_the_same_step_are_not_paid_again(
     assert forked.json["turns"][0]["text"].endswith("And more.")
 
 
-def test_a_comment_for_the_fork(contend: Command, models: ModelServer) -> None:
+def test_fork_accepts_a_comment(contend: Command, models: ModelServer) -> None:
     parent = _debate(contend, models, "adversarial")
     at = ["--at", "1", "--say", "Think of the cost."]
     paid = len(models.calls)
@@ -168,16 +170,16 @@ def test_a_comment_for_the_fork(contend: Command, models: ModelServer) -> None:
     assert remarks == ["Think of the cost."]
 
 
-def test_a_comment_that_nobody_would_see_leaves_nothing(
-    contend: Command, models: ModelServer
-) -> None:
+def test_refuses_a_comment_that_no_speaker_would_see(contend: Command, models: ModelServer) -> None:
     parent = _debate(contend, models, "adversarial")
     refused = contend("fork", parent["id"], "--at", "3:synthesize", "--say", "Hello.")
     assert (refused.code, "Leave out --say" in refused.err) == (2, True)
     assert len(contend("list", "--json").json) == 1
 
 
-def test_a_fork_forgets_that_its_parent_was_to_end(contend: Command, models: ModelServer) -> None:
+def test_fork_ignores_the_finish_request_of_its_parent(
+    contend: Command, models: ModelServer
+) -> None:
     script = script_of("adversarial")
     models.script = lambda request: (
         openai_error(400, "No.") if "This is critique 1" in request.user else script(request)
@@ -191,7 +193,7 @@ def test_a_fork_forgets_that_its_parent_was_to_end(contend: Command, models: Mod
     assert (forked["stop_reason"], forked["total_rounds"]) == ("max_rounds", 3)
 
 
-def test_the_turns_that_a_fork_shares_are_edited_in_the_parent(
+def test_shared_turns_can_be_edited_only_in_the_parent(
     contend: Command, models: ModelServer, tmp_path: Path
 ) -> None:
     parent = _debate(contend, models, "adversarial")["id"]
@@ -203,7 +205,7 @@ def test_the_turns_that_a_fork_shares_are_edited_in_the_parent(
     assert contend("fork", parent, *edit, "--quiet").code == 0
 
 
-def test_a_fork_without_a_record_is_nobodys(
+def test_fork_that_cannot_be_stored_leaves_nothing_behind(
     contend: Command, models: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parent = _debate(contend, models, "adversarial")["id"]
@@ -243,7 +245,7 @@ def test_bad_input_changes_nothing(
     assert len(contend("list", "--json").json) == 1
 
 
-def test_the_family_is_drawn(contend: Command, models: ModelServer) -> None:
+def test_tree_shows_a_debate_and_its_forks(contend: Command, models: ModelServer) -> None:
     parent = _debate(contend, models, "adversarial")["id"]
     child = contend("fork", parent, "--at", "1", "--json").json["id"]
     grandchild = contend("fork", child, "--at", "2", "--json").json["id"]

@@ -27,7 +27,7 @@ def test_every_turn_is_in_the_history(protocol: str, contend: Command, models: M
     assert steps[-1]["next"] == []
 
 
-def test_the_history_is_printed_with_places_to_fork_at(tmp_path: Path, models: ModelServer) -> None:
+def test_history_prints_turns_and_fork_points(tmp_path: Path, models: ModelServer) -> None:
     models.script = script_of("adversarial")
     contend = Command(tmp_path / "home", models)
     debate = contend(*ask_in("adversarial"), "--json").json["id"]

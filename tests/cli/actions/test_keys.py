@@ -18,7 +18,7 @@ def contend(contend: Command, models: ModelServer) -> Command:
     return contend
 
 
-def test_a_missing_key_names_the_line_to_type_and_a_stored_one_is_used(contend: Command) -> None:
+def test_missing_key_error_shows_the_command_and_a_stored_key_is_used(contend: Command) -> None:
     refused = contend.here(*ASK)
     assert refused.code == 2
     assert "Add it with `contend keys set OPENAI_API_KEY`." in refused.err
@@ -35,7 +35,9 @@ def test_a_missing_key_names_the_line_to_type_and_a_stored_one_is_used(contend: 
     assert KEY not in seen
 
 
-def test_a_key_of_dotenv_is_used_and_appears_nowhere(contend: Command, models: ModelServer) -> None:
+def test_key_from_dotenv_is_used_and_never_shown_or_stored(
+    contend: Command, models: ModelServer
+) -> None:
     (contend.home.parent / ".env").write_text(f"OPENAI_API_KEY={KEY}\nCONTEND_MAX_ROUNDS=2\n")
 
     def echo(role: str, _number: int, reply: Reply) -> Reply:
@@ -52,7 +54,7 @@ def test_a_key_of_dotenv_is_used_and_appears_nowhere(contend: Command, models: M
     assert "OPENAI_API_KEY from .env is used instead" in warned.err
 
 
-def test_a_wrong_key_is_found_before_anything_is_recorded(
+def test_wrong_key_is_refused_before_anything_is_stored(
     contend: Command, models: ModelServer
 ) -> None:
     refused = contend.here(*ASK, OPENAI_API_KEY="another-key-0123")
@@ -65,7 +67,9 @@ def test_a_wrong_key_is_found_before_anything_is_recorded(
     assert models.calls == []
 
 
-def test_a_person_types_the_key_unseen(contend: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_key_is_not_shown_while_it_is_typed(
+    contend: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: list[str] = []
     terminal = SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True))
     monkeypatch.setattr("contend.cli.actions.keys.sys", terminal)
@@ -74,7 +78,7 @@ def test_a_person_types_the_key_unseen(contend: Command, monkeypatch: pytest.Mon
     assert asked == ["OPENAI_API_KEY (not shown while you type): "]
 
 
-def test_nothing_given_stores_nothing(contend: Command) -> None:
+def test_empty_key_and_unknown_name_are_refused(contend: Command) -> None:
     refused = contend.here("keys", "set", "OPENAI_API_KEY", stdin="\n")
     assert (refused.code, contend.home.exists()) == (2, False)
     assert "No key was given." in refused.err

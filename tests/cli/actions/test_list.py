@@ -1,12 +1,10 @@
-"""The list of debates."""
-
 import pytest
 
 from contend.debates.exports.wording import local_time
 from tests.cli.support import Command, break_table, change_database
 
 
-def test_without_debates_it_says_how_to_start_one_and_creates_nothing(contend: Command) -> None:
+def test_empty_list_shows_how_to_start_a_debate_and_creates_nothing(contend: Command) -> None:
     ended = contend.here("list")
     assert (ended.code, ended.out) == (0, "")
     assert "contend ask" in ended.err
@@ -14,7 +12,7 @@ def test_without_debates_it_says_how_to_start_one_and_creates_nothing(contend: C
     assert not contend.home.exists()
 
 
-def test_a_damaged_debate_is_skipped_and_named(contend: Command) -> None:
+def test_damaged_debate_is_skipped_and_reported(contend: Command) -> None:
     good, bad = (contend.ask_here("--json").json["id"] for _ in range(2))
     cut = "UPDATE debates SET state = substr(state, 1, 100) WHERE id = ?"
     change_database(contend, cut, bad)
@@ -26,7 +24,7 @@ def test_a_damaged_debate_is_skipped_and_named(contend: Command) -> None:
 
 
 @pytest.mark.parametrize("command", [["show"], ["show", "--json"], ["export"], ["resume"]], ids=str)
-def test_a_command_names_the_damaged_debate(command: list[str], contend: Command) -> None:
+def test_commands_report_a_damaged_debate(command: list[str], contend: Command) -> None:
     debate = contend.ask_here("--json").json["id"]
     change_database(contend, "UPDATE debate_turns SET turn = '{'")
     ended = contend.here(*command, debate[:8])
@@ -35,7 +33,7 @@ def test_a_command_names_the_damaged_debate(command: list[str], contend: Command
     assert contend.here("list").code == 0
 
 
-def test_a_damaged_page_is_named(contend: Command) -> None:
+def test_damaged_database_page_is_reported(contend: Command) -> None:
     debate = contend.ask_here("--json").json["id"]
     break_table(contend, "debates")
     listed, shown = contend.here("list"), contend.here("show", debate)
@@ -44,7 +42,7 @@ def test_a_damaged_page_is_named(contend: Command) -> None:
     assert f"debate {debate} is damaged" in shown.err
 
 
-def test_only_debates_with_these_words_are_listed(contend: Command) -> None:
+def test_search_lists_only_matching_debates(contend: Command) -> None:
     debate = contend.ask_here("--json").json["id"]
     for words in ("monolith", "BOUNDARIES inside"):
         assert [d["id"] for d in contend.here("list", "--search", words, "--json").json] == [debate]

@@ -25,7 +25,7 @@ COMMIT = "0" * 40
 
 @contextmanager
 def hub(content: bytes | None = CONTENT) -> Iterator[tuple[str, list[str]]]:
-    """A hub with one file, and what was asked of it; without the file if there is no content."""
+    """Run a hub with one file, or none, and record its requests."""
     asked: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -64,7 +64,7 @@ def hub(content: bytes | None = CONTENT) -> Iterator[tuple[str, list[str]]]:
         server.server_close()
 
 
-def test_a_download_says_how_large_it_is_how_long_it_takes_and_what_else_there_is() -> None:
+def test_download_notice_shows_size_time_and_alternatives() -> None:
     first, instead = describe_download(KNOWN[DEFAULT])
     assert first == (
         "Downloading qwen2.5-coder-1.5b, once (1,117 MB, Apache-2.0): about 2 minutes at 10 MB/s."
@@ -77,7 +77,7 @@ def test_a_download_says_how_large_it_is_how_long_it_takes_and_what_else_there_i
     assert len(describe_download(EMBEDDINGS[DEFAULT_EMBEDDING][0])) == 1
 
 
-def test_a_file_of_the_hub_is_pulled_listed_and_removed(contend: Command) -> None:
+def test_hub_file_can_be_pulled_listed_and_removed(contend: Command) -> None:
     with hub() as (address, asked):
         pulled = contend.spawn("models", "pull", NAME, HF_ENDPOINT=address)
         assert pulled.code == 0, pulled.err
@@ -95,7 +95,7 @@ def test_a_file_of_the_hub_is_pulled_listed_and_removed(contend: Command) -> Non
     assert not path.exists()
 
 
-def test_a_hub_without_the_file_is_reported_in_a_line(contend: Command) -> None:
+def test_missing_hub_file_is_reported_without_a_traceback(contend: Command) -> None:
     with hub(None) as (address, _):
         refused = contend.spawn("models", "pull", NAME, HF_ENDPOINT=address)
     assert refused.code == 2
@@ -107,21 +107,19 @@ def test_a_hub_without_the_file_is_reported_in_a_line(contend: Command) -> None:
     "name", ["hf:a", "hf:a/b", "hf:a/../b.gguf", "hf:a/b/c.bin", "hf:/b/c.gguf"]
 )
 @pytest.mark.parametrize("action", ["pull", "rm"])
-def test_a_name_that_is_no_file_of_the_hub_is_refused(
-    name: str, action: str, contend: Command
-) -> None:
+def test_malformed_hub_file_name_is_refused(name: str, action: str, contend: Command) -> None:
     refused = contend.here("models", action, name)
     assert refused.code == 2
     assert "is not of the form hf:OWNER/REPO/FILE.gguf" in refused.err
 
 
-def test_the_catalogue_says_what_each_model_takes(contend: Command) -> None:
+def test_model_list_shows_size_and_memory(contend: Command) -> None:
     shown = contend.here("models", "list").out
     assert "embedded:qwen2.5-coder-1.5b  chat  1,117 MB, needs 4 GB of memory  not down" in shown
     assert "embedded:smollm2-135m  chat  98 MB, needs 1 GB of memory  not downloaded" in shown
 
 
-def test_a_model_that_is_not_here_cannot_be_removed(contend: Command) -> None:
+def test_model_that_is_not_downloaded_cannot_be_removed(contend: Command) -> None:
     refused = contend.here("models", "rm", SMALLEST)
     assert refused.code == 2
     assert "smollm2-135m is not downloaded." in refused.err

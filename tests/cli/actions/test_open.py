@@ -1,5 +1,3 @@
-"""A debate in the browser: the page of a service, or a file."""
-
 import webbrowser
 from pathlib import Path
 from urllib.parse import unquote, urlparse
@@ -26,7 +24,7 @@ def _text(address: str) -> str:
     return Path(unquote(urlparse(address).path)).read_text("utf-8")
 
 
-def test_without_a_service_a_file_is_written_and_opened(
+def test_open_writes_and_opens_a_file_without_a_service(
     contend: Command, opened: list[str]
 ) -> None:
     debate = contend.ask_here("--json").json["id"]
@@ -36,21 +34,21 @@ def test_without_a_service_a_file_is_written_and_opened(
     assert f"<h1>{QUESTION}</h1>" in _text(opened[0])
 
 
-def test_the_address_alone_can_be_printed(contend: Command, opened: list[str]) -> None:
+def test_no_open_prints_the_address_only(contend: Command, opened: list[str]) -> None:
     debate = contend.ask_here("--json").json["id"]
     ended = contend.here("open", debate, "--no-open")
     assert QUESTION in _text(ended.out.strip())
     assert opened == []
 
 
-def test_without_a_browser_it_says_so(contend: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_browser_is_reported(contend: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(webbrowser, "open", lambda _: False)
     ended = contend.here("open", contend.ask_here("--json").json["id"])
     assert ended.code == 0
     assert ended.err == "No browser was found; open the address yourself.\n"
 
 
-def test_a_service_that_is_gone_is_not_opened(
+def test_address_of_a_stopped_service_is_not_opened(
     contend: Command, opened: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     debate = contend.ask_here("--json").json["id"]

@@ -1,5 +1,3 @@
-"""`contend prune`: what it asks, tells and refuses."""
-
 import sqlite3
 import sys
 from contextlib import closing
@@ -14,7 +12,7 @@ AGED = "UPDATE debates SET updated_at = '2020-01-01T00:00:00.000000+00:00' WHERE
 
 @pytest.fixture
 def two(contend: Command) -> tuple[str, str]:
-    """An old debate and a new one."""
+    """Return the ids of an old debate and a new one."""
     first, second = (contend.ask_here("--json").json["id"] for _ in range(2))
     change_database(contend, AGED, first)
     return first, second
@@ -63,7 +61,7 @@ def test_nothing_is_deleted_without_a_confirmation(contend: Command, two: tuple[
 
 
 @pytest.mark.parametrize(("reply", "left"), [("y", 1), ("", 2), ("no", 2)])
-def test_a_person_is_asked(
+def test_confirmation_at_the_terminal_decides_the_deletion(
     reply: str, left: int, contend: Command, two: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     terminal = StringIO(f"{reply}\n")
@@ -80,9 +78,7 @@ def test_without_debates_nothing_is_created(contend: Command) -> None:
     assert not contend.home.exists()
 
 
-def test_chunks_of_debates_done_long_ago_are_deleted(
-    contend: Command, two: tuple[str, str]
-) -> None:
+def test_stored_chunks_of_old_debates_are_deleted(contend: Command, two: tuple[str, str]) -> None:
     contend.here("prune", "--older", "9999w", "--dry-run")
     assert set(debates_with_chunks(contend)) == set(two)
     assert "No debate was deleted." in contend.here("prune", "--older", "9999w", "--yes").err

@@ -11,7 +11,7 @@ from tests.support.model_server import ModelServer, Reply
 
 
 class Judge:
-    """The judge's replies: refused, unreadable, or good."""
+    """Control the judge's replies: refused, unreadable or good."""
 
     reply: Reply | None = Reply(status=401)
 
@@ -48,7 +48,7 @@ def ask_unrated(contend: Command, protocol: str = "adversarial") -> str:
 
 @pytest.mark.parametrize("failed", [Reply(status=401), Reply("Rather good!")])
 @pytest.mark.parametrize("protocol", FEW_CALLS)
-def test_the_judge_rates_later_what_it_failed_to_rate(
+def test_auto_rating_can_be_repeated_after_the_judge_failed(
     contend: Command, models: ModelServer, judge: Judge, protocol: str, failed: Reply
 ) -> None:
     judge.reply = failed
@@ -78,7 +78,7 @@ def test_a_judge_that_fails_again_leaves_the_debate_done(contend: Command, judge
 
 
 @pytest.mark.parametrize("given", [[], ["7", "--auto"]])
-def test_a_rating_is_given_or_asked_for(contend: Command, given: list[str]) -> None:
+def test_rate_requires_either_a_rating_or_auto(contend: Command, given: list[str]) -> None:
     ended = contend("rate", "abc", *given)
     assert ended.code == 2
     assert "either a rating from 1 to 10, or --auto" in ended.err

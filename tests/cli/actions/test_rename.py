@@ -1,5 +1,3 @@
-"""Titles: shown everywhere in place of the question, which stays as it was asked."""
-
 import pytest
 
 from tests.cli.support import QUESTION, Command

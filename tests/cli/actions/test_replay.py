@@ -1,4 +1,4 @@
-"""`contend replay`: a debate is played back, or its code runs again, without any model."""
+"""`contend replay`: play back a debate or rerun its code, without any model."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -28,7 +28,7 @@ def _debate(contend: Command, models: ModelServer, protocol: str, *more: str) ->
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_the_code_takes_the_same_path_on_the_recorded_answers(
+def test_strict_replay_finds_no_differences(
     protocol: str, contend: Command, models: ModelServer
 ) -> None:
     debate = _debate(contend, models, protocol)
@@ -51,7 +51,7 @@ def test_the_same_events_are_played_back(
 
 
 def _said(events: Iterable[dict[str, object]]) -> list[tuple[object, ...]]:
-    """Events without times; chunks may be joined."""
+    """Return the events without times and chunks."""
     return [
         (event["event"], event["round"], event["content"], event["metadata"])
         for event in events
@@ -59,7 +59,7 @@ def _said(events: Iterable[dict[str, object]]) -> list[tuple[object, ...]]:
     ]
 
 
-def test_a_debate_is_shown_again(contend: Command, models: ModelServer) -> None:
+def test_replay_shows_the_debate(contend: Command, models: ModelServer) -> None:
     debate = _debate(contend, models, "adversarial")
     shown = contend("replay", debate, "--speed", "1e9").out
     assert "no model is called" in shown
@@ -68,7 +68,7 @@ def test_a_debate_is_shown_again(contend: Command, models: ModelServer) -> None:
     assert f"contend show {debate[:8]}" in shown
 
 
-def test_words_are_spread_over_a_turn_whose_chunks_are_gone(
+def test_replay_streams_a_turn_whose_chunks_were_deleted(
     contend: Command, models: ModelServer
 ) -> None:
     debate = _debate(contend, models, "adversarial")
@@ -81,7 +81,7 @@ def test_words_are_spread_over_a_turn_whose_chunks_are_gone(
     assert [each["ts"] for each in events] == sorted(each["ts"] for each in events)
 
 
-def test_a_prompt_that_changed_by_a_word_is_named(
+def test_strict_replay_reports_a_changed_prompt(
     contend: Command, models: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     debate = _debate(contend, models, "adversarial")
@@ -98,7 +98,7 @@ def test_a_prompt_that_changed_by_a_word_is_named(
     assert "Round 1" not in replayed.out
 
 
-def test_a_changed_rule_is_named(contend: Command, models: ModelServer) -> None:
+def test_strict_replay_reports_a_changed_setting(contend: Command, models: ModelServer) -> None:
     debate = _debate(contend, models, "adversarial")
     fewer = "UPDATE debates SET settings = json_set(settings, '$.max_rounds', ?, '$.min_rounds', ?)"
     change_database(contend, fewer, 2, 2)
@@ -107,7 +107,7 @@ def test_a_changed_rule_is_named(contend: Command, models: ModelServer) -> None:
     assert "Round 2, judge_continue: round was 3 and is now 2" in replayed.out
 
 
-def test_a_persons_comments_are_part_of_it(contend: Command, models: ModelServer) -> None:
+def test_strict_replay_includes_user_comments(contend: Command, models: ModelServer) -> None:
     models.script = script_of("adversarial")
     paused = contend(*ask_in("adversarial"), "--pause", "each_round", "--json").json
     contend("resume", paused["id"], "--say", "Think of the cost.", "--quiet")
@@ -119,7 +119,7 @@ def test_a_persons_comments_are_part_of_it(contend: Command, models: ModelServer
 
 
 @pytest.mark.parametrize("options", [["--say", "Hello."], ["--finish"], []])
-def test_a_debate_that_failed_and_was_resumed(
+def test_strict_replay_of_a_failed_and_resumed_debate_succeeds(
     options: list[str], contend: Command, models: ModelServer
 ) -> None:
     script = script_of("adversarial")
@@ -135,7 +135,9 @@ def test_a_debate_that_failed_and_was_resumed(
     assert replayed.json["differences"] == []
 
 
-def test_a_debate_that_was_rated_again(contend: Command, models: ModelServer) -> None:
+def test_strict_replay_of_a_debate_rated_later_succeeds(
+    contend: Command, models: ModelServer
+) -> None:
     script = script_of("adversarial")
     models.script = lambda request: (
         openai_error(400, "No.") if "You are the judge" in request.instructions else script(request)
@@ -190,7 +192,7 @@ def test_without_a_recording_only_events_are_played(contend: Command, models: Mo
     assert contend("replay", debate, "--speed", "1e9").code == 0
 
 
-def test_recordings_hold_no_key_and_go_with_their_debate(
+def test_recordings_contain_no_key_and_are_deleted_with_their_debate(
     contend: Command, models: ModelServer
 ) -> None:
     debate = _debate(contend, models, "adversarial")

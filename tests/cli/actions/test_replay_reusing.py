@@ -1,4 +1,4 @@
-"""`contend replay --reuse-until`: on the recording up to a point, with models after it."""
+"""`contend replay --reuse-until`: reuse recorded calls up to a point, then call models."""
 
 from collections.abc import Iterator
 from contextlib import closing

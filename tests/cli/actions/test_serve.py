@@ -1,4 +1,4 @@
-"""`contend serve` as a process: callers that go away, what it writes, how it ends."""
+"""`contend serve` as a process: disconnecting clients, its output and shutdown."""
 
 import json
 import os
@@ -45,7 +45,7 @@ def contend(tmp_path: Path, models: ModelServer) -> Command:
 
 
 class Served:
-    """The running command, and a caller."""
+    """The running service and its HTTP client."""
 
     def __init__(self, process: subprocess.Popen[str], url: str) -> None:
         self.process, self.url = process, url
@@ -89,7 +89,7 @@ def serving(contend: Command) -> Iterator[Served]:
             process.communicate()
 
 
-def test_a_caller_that_goes_away_kills_no_debate(served: Served, models: ModelServer) -> None:
+def test_client_disconnect_does_not_cancel_the_debate(served: Served, models: ModelServer) -> None:
     models.script = slowly
     caller = HTTPConnection(served.url.removeprefix("http://"))
     headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
@@ -112,7 +112,7 @@ def test_a_caller_that_goes_away_kills_no_debate(served: Served, models: ModelSe
     assert "Traceback" not in said
 
 
-def test_stopped_while_a_caller_waits_it_pauses_and_the_terminal_goes_on(
+def test_sigterm_pauses_the_debate_which_the_cli_can_resume(
     served: Served, models: ModelServer, contend: Command
 ) -> None:
     models.script = slowly
@@ -132,7 +132,7 @@ def test_stopped_while_a_caller_waits_it_pauses_and_the_terminal_goes_on(
     assert sum(call.completed for call in models.calls) == 31
 
 
-def test_stopped_by_ctrl_c_it_says_what_it_leaves_and_the_next_one_what_it_takes_up(
+def test_ctrl_c_pauses_debates_and_the_next_start_resumes_them(
     served: Served, models: ModelServer, contend: Command
 ) -> None:
     models.script = slowly
@@ -175,13 +175,13 @@ def test_readers_do_not_wait_for_a_locked_database(served: Served, contend: Comm
         assert {each.result().status_code for each in waiting} == {200}
 
 
-def test_stopped_with_nothing_to_do_it_has_nothing_to_say(served: Served) -> None:
+def test_stopping_an_idle_service_prints_nothing(served: Served) -> None:
     said = served.stop(signal.SIGINT)
     assert served.process.returncode == 0
     assert said.count("\n") == 1  # where it served
 
 
-def test_a_host_that_is_not_this_machine_s_is_told(contend: Command) -> None:
+def test_host_that_cannot_be_bound_is_reported(contend: Command) -> None:
     for host in ("192.0.2.1", "no.such.host.invalid"):
         refused = contend.here(
             "serve", "-m", "openai:m", "--host", host, CONTEND_SERVICE_TOKEN=TOKEN
@@ -192,13 +192,13 @@ def test_a_host_that_is_not_this_machine_s_is_told(contend: Command) -> None:
         assert "--port" not in refused.err
 
 
-def test_no_host_does_not_mean_every_one(contend: Command) -> None:
+def test_empty_host_is_refused(contend: Command) -> None:
     refused = contend("serve", "-m", "openai:m", "--host", "", CONTEND_SERVICE_TOKEN=TOKEN)
     assert refused.code == 2
     assert "The address given to --host is empty" in refused.err
 
 
-def test_no_token_anywhere_in_what_is_kept(served: Served, contend: Command) -> None:
+def test_service_token_is_never_stored(served: Served, contend: Command) -> None:
     served.call("POST", PREFIX, json=asked(rounds=1))
     served.stop()
     for folder, _, files in os.walk(contend.home):
@@ -207,13 +207,13 @@ def test_no_token_anywhere_in_what_is_kept(served: Served, contend: Command) -> 
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org"])
-def test_without_a_token_it_is_not_served_to_a_network(contend: Command, host: str) -> None:
+def test_network_host_requires_a_token(contend: Command, host: str) -> None:
     refused = contend.here("serve", "-m", "openai:m", "--host", host)
     assert refused.code == 2
     assert "set CONTEND_SERVICE_TOKEN" in refused.err
 
 
-def test_a_port_that_is_taken_is_told(contend: Command) -> None:
+def test_port_in_use_is_reported(contend: Command) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -225,13 +225,13 @@ def test_a_port_that_is_taken_is_told(contend: Command) -> None:
     assert f"Cannot listen on 127.0.0.1:{port}" in refused.err
 
 
-def test_a_model_that_is_not_there_is_told_at_the_start(contend: Command) -> None:
+def test_missing_model_is_reported_at_startup(contend: Command) -> None:
     refused = contend.here("serve", "-m", "ollama:nope", CONTEND_SERVICE_TOKEN=TOKEN)
     assert refused.code == 2
     assert "ollama pull nope" in refused.err
 
 
-def test_a_database_that_is_away_is_told_at_the_start(contend: Command) -> None:
+def test_unavailable_database_is_reported_at_startup(contend: Command) -> None:
     url = f"postgresql://ann:secret@127.0.0.1:{free_port()}/debates"
     serve = ("serve", "-m", "openai:m", "--port", str(free_port()))
     refused = contend.here(*serve, CONTEND_SERVICE_TOKEN=TOKEN, DATABASE_URL=url)

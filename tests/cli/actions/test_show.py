@@ -1,5 +1,3 @@
-"""list, show, rate and export of stored debates."""
-
 import re
 from pathlib import Path
 
@@ -10,7 +8,7 @@ from tests.cli.support import QUESTION, Command, debaters
 from tests.support.model_server import ModelServer, Reply
 
 
-def test_a_kept_debate_can_be_listed_shown_rated_and_exported(
+def test_stored_debate_can_be_listed_shown_rated_and_exported(
     contend: Command, models: ModelServer, tmp_path: Path
 ) -> None:
     def thinks(role: str, number: int, reply: Reply) -> Reply:
@@ -58,7 +56,7 @@ def test_a_kept_debate_can_be_listed_shown_rated_and_exported(
     assert "Known: md, html, json, cassette, folder" in unknown.err
 
 
-def test_an_id_must_be_unique(contend: Command) -> None:
+def test_ambiguous_id_is_refused(contend: Command) -> None:
     contend.home.mkdir()
     records = Repository(contend.home / "contend.db")
     for end in "12":
@@ -76,7 +74,7 @@ def test_an_id_must_be_unique(contend: Command) -> None:
     assert "Continue with: contend resume aaaaaaaa" in found.out
 
 
-def test_a_debate_begins_with_what_it_came_to(contend: Command) -> None:
+def test_show_and_export_start_with_a_summary(contend: Command) -> None:
     record = contend.ask_here("--json", "--quiet").json
     shown = contend.here("show", record["id"], COLUMNS="100").out
     expected = [

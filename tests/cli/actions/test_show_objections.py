@@ -1,4 +1,4 @@
-"""An objection and what became of it, in every output; warnings stand above the answer."""
+"""Objections with their replies and outcomes in every output; warnings come before the answer."""
 
 import json
 import re
@@ -52,11 +52,11 @@ def settled(contend: Command, models: ModelServer) -> str:
 
 
 def _words(text: str) -> str:
-    """The words in a table, whatever column and line they are in."""
+    """Return the words of a table without its borders and line breaks."""
     return " ".join(re.sub(r"[│─|]", " ", text).split())
 
 
-def test_the_record_has_its_text_replies_and_fate(contend: Command, settled: str) -> None:
+def test_record_has_the_text_replies_and_outcome(contend: Command, settled: str) -> None:
     record = contend.here("show", settled, "--json").json
     assert record["points"]["open"] == []
     (point,) = record["points"]["resolved"]
@@ -85,7 +85,7 @@ FATE = [
 
 
 @pytest.mark.parametrize("form", ["md", "html", "folder-text"])
-def test_documents_have_its_text_replies_and_fate(
+def test_exports_have_the_text_replies_and_outcome(
     contend: Command, settled: str, form: str
 ) -> None:
     out = contend.here("export", settled, "--format", form).out
@@ -96,13 +96,13 @@ def test_documents_have_its_text_replies_and_fate(
     assert [words for words in FATE if words not in shown] == []
 
 
-def test_a_narrow_terminal_shows_it_in_a_block(contend: Command, settled: str) -> None:
+def test_narrow_terminal_shows_objections_as_blocks(contend: Command, settled: str) -> None:
     shown = contend.here("show", settled, COLUMNS="70").out.rpartition("─ Objections ─")[2]
     block = _words(shown)
     assert [words for words in FATE if words not in block] == []
 
 
-def test_a_wide_terminal_shows_it_in_a_table(contend: Command, settled: str) -> None:
+def test_wide_terminal_shows_objections_in_a_table(contend: Command, settled: str) -> None:
     shown = contend.here("show", settled, COLUMNS="120").out.rpartition("─ Objections ─")[2]
     heads = next(line for line in shown.splitlines() if "Severity" in line)
     assert heads.split() == ["Objection", "Severity", "Raised", "Replies", "Outcome"]
@@ -134,7 +134,7 @@ WARNING = "2 critical objections are still open: S1 and S2."
 ANSWER = "Keep the monolith"
 
 
-def test_open_critical_objections_are_named_above_the_answer(
+def test_open_critical_objections_are_shown_before_the_answer(
     contend: Command, unsettled: tuple[str, Any]
 ) -> None:
     debate, live = unsettled

@@ -1,4 +1,4 @@
-"""The tokens and the time of a debate are the same wherever they are stated."""
+"""Every output shows the same tokens and time."""
 
 import re
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ FORECAST = ["ask", QUESTION, "-p", "forecast", "--yes", *MODEL, "--set", "max_ro
 
 
 def fact(ended: Ended, name: str) -> str:
-    """What the terminal states under a name at the end of a debate."""
+    """Return the value shown for a name in the summary at the end."""
     found = re.findall(rf"^{name}\s\s+(.+)$", ended.out, re.MULTILINE)
     return str(found[-1]).strip()
 
@@ -31,7 +31,9 @@ def models(request: pytest.FixtureRequest) -> Iterator[ModelServer]:
         yield running
 
 
-def test_all_state_the_same(contend: Command, tmp_path: Path, request: Any) -> None:
+def test_every_output_shows_the_same_tokens_and_time(
+    contend: Command, tmp_path: Path, request: Any
+) -> None:
     protocol = request.node.callspec.params["models"]
     live = contend.here(*(MODERATED if protocol == "moderated" else FORECAST))
     assert live.code == 0, live.err

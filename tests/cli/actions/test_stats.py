@@ -1,4 +1,4 @@
-"""`contend stats`, and training data: what all debates come to."""
+"""`contend stats` and the export of training data."""
 
 import json
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ def _ask(contend: Command, *more: str) -> str:
     return str(contend.here("list", "--json").json[0]["id"])
 
 
-def test_what_debating_changed(contend: Command) -> None:
+def test_stats_show_what_debating_changed(contend: Command) -> None:
     assert "No debates yet" in contend.here("stats").err
     rated = _ask(contend)
     assert contend.here("rate", rated, "3").code == 0
@@ -50,7 +50,7 @@ def test_what_debating_changed(contend: Command) -> None:
     assert "Is it so?" not in shown
 
 
-def test_the_debate_says_that_it_departed_from_the_vote(contend: Command) -> None:
+def test_show_reports_that_the_debate_changed_the_first_answers(contend: Command) -> None:
     debate = _ask(contend)
     assert "First answers yes, yes, yes; the debate changed it to no" in " ".join(
         contend.here("show", debate).out.replace("**", "").split()
@@ -66,7 +66,7 @@ def _rows(contend: Command, *more: str) -> tuple[list[dict[str, Any]], str]:
     return [json.loads(line) for line in lines], (folder / "data.card.md").read_text("utf-8")
 
 
-def test_training_data_take_the_debates_that_qualify(contend: Command) -> None:
+def test_training_data_export_without_qualifying_debates_is_refused(contend: Command) -> None:
     good, bad = _ask(contend), _ask(contend)
     contend.here("rate", good, "9")
     contend.here("rate", bad, "2")
@@ -77,7 +77,7 @@ def test_training_data_take_the_debates_that_qualify(contend: Command) -> None:
 
 @pytest.fixture
 def useful(models: ModelServer) -> None:
-    """The judge holds every debate to be useful for training."""
+    """Make the judge rate every debate as useful for training."""
     script = debaters(_answers)
 
     def say(request: Any) -> Reply:
@@ -89,7 +89,7 @@ def useful(models: ModelServer) -> None:
 
 
 @pytest.mark.usefixtures("useful")
-def test_final_answers_and_revisions(contend: Command) -> None:
+def test_sft_exports_final_answers_and_dpo_exports_revisions(contend: Command) -> None:
     good, bad = _ask(contend), _ask(contend)
     contend.here("rate", good, "9")
     contend.here("rate", bad, "2")

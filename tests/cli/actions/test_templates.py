@@ -1,4 +1,4 @@
-"""`contend templates` as a user types it, on the real embedded model where one is needed."""
+"""`contend templates`, with the real embedded model where needed."""
 
 import json
 import shutil
@@ -34,7 +34,7 @@ def tea(tmp_path: Path) -> Path:
 
 
 @pytest.mark.embedded
-def test_search_answers_from_the_embedded_model_with_scores(contend: Command) -> None:
+def test_search_returns_scores_from_the_embedded_model(contend: Command) -> None:
     shutil.rmtree(contend.home / "index")
     ended = contend("templates", "search", "why did revenue drop after the redesign")
     assert ended.code == 0
@@ -52,7 +52,7 @@ def test_search_answers_from_the_embedded_model_with_scores(contend: Command) ->
 
 
 @pytest.mark.embedded
-def test_a_template_of_ones_own_is_added_found_and_removed(contend: Command, tea: Path) -> None:
+def test_user_template_can_be_added_found_and_removed(contend: Command, tea: Path) -> None:
     added = contend.here("templates", "add", str(tea))
     assert added.code == 0
     assert "Added tea-choice" in added.err
@@ -70,7 +70,9 @@ def test_a_template_of_ones_own_is_added_found_and_removed(contend: Command, tea
     assert contend.here("templates", "show", "tea-choice").code == 2
 
 
-def test_a_copy_is_remarked_on(contend: Command, tea: Path, tmp_path: Path) -> None:
+def test_adding_a_near_duplicate_prints_a_warning(
+    contend: Command, tea: Path, tmp_path: Path
+) -> None:
     assert "covers the same questions" not in contend.here("templates", "add", str(tea)).err
     shipped = contend.here("templates", "show", "root-cause").out
     copy = tmp_path / "copy.md"
@@ -129,7 +131,7 @@ def test_lint_names_every_problem_and_fails(contend: Command, tea: Path) -> None
 
 
 @pytest.mark.embedded
-def test_rebuild_makes_the_index_anew(contend: Command) -> None:
+def test_damaged_or_missing_index_is_rebuilt(contend: Command) -> None:
     (manifest,) = contend.home.glob("index/templates/*/manifest.json")
     manifest.write_text("{")
     told = contend("templates", "search", "why?")
@@ -140,7 +142,7 @@ def test_rebuild_makes_the_index_anew(contend: Command) -> None:
     assert manifest.exists()
 
 
-def test_an_embedding_model_that_fails_is_told(contend: Command, models: ModelServer) -> None:
+def test_failing_embedding_model_is_reported(contend: Command, models: ModelServer) -> None:
     models.embedding_error = 400
     ended = contend.here("templates", "search", "why?", "-e", "openai:m")
     assert ended.code == 2
@@ -162,7 +164,7 @@ def finished(contend: Command, models: ModelServer) -> str:
     return str(contend.here(*ASK, "--json", "-q").json["id"])
 
 
-def test_a_well_rated_debate_becomes_a_candidate_that_waits(
+def test_learning_from_a_well_rated_debate_creates_a_candidate(
     contend: Command, models: ModelServer
 ) -> None:
     debate = finished(contend, models)
@@ -186,7 +188,7 @@ def test_a_well_rated_debate_becomes_a_candidate_that_waits(
     }
 
 
-def test_yes_in_advance_puts_it_to_use(contend: Command, models: ModelServer) -> None:
+def test_learn_with_yes_accepts_the_template(contend: Command, models: ModelServer) -> None:
     debate = finished(contend, models)
     contend.here("rate", debate, "8")
     ended = contend.here("templates", "learn", debate, "--yes", "-m", "openai:other")
@@ -194,7 +196,9 @@ def test_yes_in_advance_puts_it_to_use(contend: Command, models: ModelServer) ->
     assert models.calls[-1].request.model == "other"
 
 
-def test_a_debate_of_an_earlier_release_can_teach(contend: Command, models: ModelServer) -> None:
+def test_template_can_be_learned_from_an_earlier_release(
+    contend: Command, models: ModelServer
+) -> None:
     debate = finished(contend, models)
     contend.here("rate", debate, "9")
     with closing(sqlite3.connect(contend.home / "contend.db")) as database, database:
@@ -205,7 +209,7 @@ def test_a_debate_of_an_earlier_release_can_teach(contend: Command, models: Mode
 @pytest.mark.parametrize(
     ("rating", "said"), [(None, "rated 7.65 of 10"), ("5", "rated 5 of 10")], ids=["judge", "user"]
 )
-def test_a_debate_not_rated_well_teaches_nothing(
+def test_learning_from_a_poorly_rated_debate_is_refused(
     rating: str | None, said: str, contend: Command, models: ModelServer
 ) -> None:
     debate = finished(contend, models)
@@ -222,7 +226,7 @@ def test_a_debate_not_rated_well_teaches_nothing(
     ("title", "cut"),
     [("Split or keep " * 9, "Split or keep " * 5 + "Split or…"), ("字" * 90, "字" * 79 + "…")],
 )
-def test_a_template_that_says_too_much_is_cut_to_its_form(
+def test_learned_template_is_cut_to_the_allowed_lengths(
     title: str, cut: str, contend: Command, models: ModelServer
 ) -> None:
     debate = finished(contend, models)
@@ -245,7 +249,7 @@ def test_a_template_that_says_too_much_is_cut_to_its_form(
     assert learnt["tags"] == ["AI", *"abcdefghijk"]
 
 
-def test_an_unreadable_template_is_no_template(contend: Command, models: ModelServer) -> None:
+def test_unreadable_learned_template_is_not_stored(contend: Command, models: ModelServer) -> None:
     debate = finished(contend, models)
     contend.here("rate", debate, "9")
     for useless in ("No idea.", json.dumps(LEARNT | {"use_when": []})):

@@ -1,5 +1,3 @@
-"""The options of `contend estimate`, which come from `contend ask`."""
-
 from typing import Any
 
 import typer
@@ -12,11 +10,11 @@ def _options(command: str) -> dict[str, Any]:
     return {each.name: each for each in group.commands[command].params}
 
 
-def test_its_options_are_those_of_ask_that_make_sense_without_a_debate() -> None:
+def test_estimate_has_the_applicable_options_of_ask() -> None:
     left_out = {"dry_run", "cassette", "follow_up", "events", "plain", "server"}
     assert _options("estimate").keys() == _options("ask").keys() - left_out
 
 
-def test_quiet_promises_no_answer() -> None:
+def test_help_for_quiet_does_not_mention_an_answer() -> None:
     assert _options("ask")["quiet"].help == "Print only the answer."
     assert _options("estimate")["quiet"].help == "Print the estimate without the notes below it."

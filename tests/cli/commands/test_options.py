@@ -1,5 +1,3 @@
-"""The sign of life while a command loads."""
-
 import sys
 from io import StringIO
 
@@ -12,7 +10,7 @@ from contend.cli.commands.options import loading_note
     ("is_terminal", "is_hidden", "shown"),
     [(True, False, "Loading …\r\x1b[2K"), (True, True, ""), (False, False, "")],
 )
-def test_it_is_shown_on_a_terminal_and_removed(
+def test_loading_note_is_shown_on_a_terminal_and_removed(
     is_terminal: bool, is_hidden: bool, shown: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stream = StringIO()

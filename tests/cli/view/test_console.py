@@ -1,5 +1,3 @@
-"""What is printed cannot drive a terminal."""
-
 import json
 
 import pytest
@@ -7,7 +5,9 @@ import pytest
 from contend.cli.view.console import write_json
 
 
-def test_json_spells_out_what_could_drive_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_output_escapes_terminal_control_characters(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     written = {"text": "a\x1b]52;\x9b\u202eb\nc"}
     write_json(written)
     out = capsys.readouterr().out

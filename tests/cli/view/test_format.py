@@ -1,5 +1,3 @@
-"""Numbers in words."""
-
 from datetime import date
 
 import pytest

@@ -1,5 +1,3 @@
-"""The live area is redrawn in place, gives way to text, and leaves nothing behind."""
-
 from io import StringIO
 
 import pytest
@@ -13,7 +11,7 @@ from tests.cli.screen import Clock, Screen
 
 
 class Area:
-    """A live area of so many wide lines on a screen with some text on it."""
+    """A live area of full-width lines below some text."""
 
     def __init__(self, width: int, lines: int = 3, height: int = 20) -> None:
         self.out, self.screen = StringIO(), Screen(width, height)
@@ -45,7 +43,7 @@ class Area:
         return self.screen.text.splitlines()
 
 
-def test_it_is_there_until_it_is_hidden_and_comes_back() -> None:
+def test_live_area_can_be_hidden_resumed_and_cleared() -> None:
     area = Area(30)
     assert area.seen == ["Text above."]
     area.live.resume()
@@ -60,7 +58,7 @@ def test_it_is_there_until_it_is_hidden_and_comes_back() -> None:
     assert area.seen == ["Text above.", "More text."]
 
 
-def test_a_frame_that_becomes_shorter_leaves_nothing() -> None:
+def test_hiding_a_frame_that_became_shorter_leaves_no_lines() -> None:
     area = Area(30, lines=6)
     area.live.resume()
     area.lines = 1
@@ -69,7 +67,7 @@ def test_a_frame_that_becomes_shorter_leaves_nothing() -> None:
 
 
 @pytest.mark.parametrize("width", [11, 15, 29, 31, 90])
-def test_a_terminal_that_is_resized_leaves_nothing(width: int) -> None:
+def test_hiding_after_a_resize_leaves_no_lines(width: int) -> None:
     area = Area(30)
     area.live.resume()
     assert len(area.seen) == 4
@@ -78,7 +76,9 @@ def test_a_terminal_that_is_resized_leaves_nothing(width: int) -> None:
     assert area.seen == ["Text above."]
 
 
-def test_a_terminal_that_does_not_wrap_anew_loses_no_text(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_terminal_that_does_not_rewrap_keeps_the_text_above(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("XTERM_VERSION", "XTerm(390)")
     area = Area(30)
     area.live.resume()
@@ -87,7 +87,7 @@ def test_a_terminal_that_does_not_wrap_anew_loses_no_text(monkeypatch: pytest.Mo
     assert area.seen == ["Text above."]
 
 
-def test_a_frame_too_tall_for_the_terminal_is_taken_back_whole() -> None:
+def test_frame_taller_than_the_terminal_is_removed_completely() -> None:
     area = Area(30, lines=50, height=10)
     area.live.resume()
     assert len(area.seen) == 1 + 8
@@ -105,12 +105,14 @@ def test_a_frame_too_tall_for_the_terminal_is_taken_back_whole() -> None:
         ([5], 0, 4),
     ],
 )
-def test_rows_that_wrapped_lines_take(widths: list[int], width: int, gained: int) -> None:
+def test_rows_gained_counts_the_extra_rows_of_wrapped_lines(
+    widths: list[int], width: int, gained: int
+) -> None:
     assert rows_gained(widths, width) == gained
 
 
 @pytest.mark.parametrize("term", ["dumb", "unknown"])
-def test_a_terminal_that_cannot_take_lines_back_gets_none(term: str) -> None:
+def test_terminal_that_cannot_redraw_gets_no_live_area(term: str) -> None:
     out = StringIO()
     live = LiveArea(Console(file=out, force_terminal=True, _environ={"TERM": term}))
     live.set(lambda _width, _height: [Text("never")])
@@ -127,7 +129,7 @@ def test_colour_on_a_pipe_does_not_make_it_a_terminal(monkeypatch: pytest.Monkey
     assert not LiveArea(pipe).can_redraw
 
 
-def test_a_waiting_line_tells_how_long_and_fits() -> None:
+def test_waiting_line_shows_the_time_and_fits() -> None:
     clock = Clock()
     frame = waiting_line("Ann is\x1b thinking", clock)
     clock.now = 12.3

@@ -1,4 +1,4 @@
-"""Markdown as lines of the terminal, and the blocks of a text that is being written."""
+"""Markdown rendered as terminal lines, whole or block by block while it streams."""
 
 from itertools import pairwise
 
@@ -83,7 +83,7 @@ def test_a_block_formula_keeps_its_lines() -> None:
     assert [line.strip() for line in _shown("$$\na_1 = b_1\n$$")] == ["$$", "a_1 = b_1", "$$"]
 
 
-def test_points_on_lines_of_their_own_stay_on_them() -> None:
+def test_single_line_breaks_are_kept() -> None:
     assert _shown("S1 resolved.\nS2 open.") == ["S1 resolved.", "S2 open."]
 
 
@@ -106,7 +106,7 @@ TEXTS = st.text(st.sampled_from("ab 界🧱\n#-*`|>$1.[]()_<"), max_size=120)
 
 
 @given(TEXTS, st.lists(st.integers(0, 120), max_size=6), st.integers(8, 90))
-def test_bit_by_bit_no_line_is_too_wide(text: str, cuts: list[int], width: int) -> None:
+def test_streamed_text_never_exceeds_the_width(text: str, cuts: list[int], width: int) -> None:
     lines = MarkdownLines(width)
     edges = [0, *sorted(cuts), len(text)]
     for start, end in pairwise(edges):

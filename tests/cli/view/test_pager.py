@@ -15,7 +15,7 @@ from contend.cli.view.pager import paged
 
 @contextmanager
 def _terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    """Stdout as a terminal of four lines; what it shows is read from the other end."""
+    """Make stdout a terminal of four lines, and return the descriptor to read it from."""
     ours, theirs = pty.openpty()
     os.set_blocking(ours, False)
     with os.fdopen(theirs, "w", encoding="utf-8") as file, monkeypatch.context() as patched:

@@ -1,4 +1,4 @@
-"""Events in, lines out: on terminals of several widths, and where lines are only appended."""
+"""Rendering of events on terminals of several widths and in append-only output."""
 
 from itertools import zip_longest
 from typing import Any
@@ -32,8 +32,8 @@ def at_once(number: int = 0) -> list[Event]:
     return [start, *asked("ann", "ben", number=number)]
 
 
-class TestAtOnce:
-    def test_side_by_side(self) -> None:
+class TestParallelTurns:
+    def test_parallel_turns_are_shown_side_by_side(self) -> None:
         show = two(80)(*at_once(), chunk("ben", "Split off the", 0))
         show.clock.now = 3.0
         assert show.now == (
@@ -56,8 +56,8 @@ class TestAtOnce:
             "                                       │ 5 tokens · 1.2 s"
         )
 
-    def test_what_is_scored_meanwhile_disturbs_nobody(self) -> None:
-        """A judge argues, and scores what others have argued, at the same time."""
+    def test_scoring_during_arguments_does_not_change_the_display(self) -> None:
+        """The judge argues and scores other arguments at the same time."""
         show = Show(120, settings=forecast_settings(roles=("optimist", "pessimist", "judge")))
         judge = {"seat": "judge", "model": "scripted:judge", "role": "judge"}
 
@@ -81,7 +81,7 @@ class TestAtOnce:
         assert "not finished" not in show.left
         assert "Sound." not in show.left
 
-    def test_stacked(self) -> None:
+    def test_parallel_turns_are_stacked_on_a_narrow_terminal(self) -> None:
         show = two(60)(*at_once(), chunk("ben", "Split off the", 0))
         assert show.now.splitlines()[1:] == [
             "",
@@ -104,7 +104,7 @@ class TestAtOnce:
             "  5 tokens · 1.2 s",
         ]
 
-    def test_only_appended_where_lines_cannot_be_taken_back(self) -> None:
+    def test_output_that_cannot_be_redrawn_is_only_appended(self) -> None:
         show = two(120, terminal=False)
         printed = len(show.out.getvalue())
         show(*at_once(), chunk("ann", "Keep", 0), chunk("ben", "Split", 0))
@@ -117,7 +117,7 @@ class TestAtOnce:
         assert "│" not in shown
         assert "\x1b" not in shown
 
-    def test_one_that_fails_and_keeps_its_answer(self) -> None:
+    def test_failed_seat_shows_its_previous_answer(self) -> None:
         show = two(83)(*at_once(1), chunk("ben", "A draft", 1))
         show(troubled("ben", "retried", "500.", restart=True))
         assert "! Ben: trying again (500). The turn starts over." in show.now
@@ -137,7 +137,7 @@ class TestAtOnce:
             "5 tokens · 1.2 s"
         )
 
-    def test_one_that_sits_out(self) -> None:
+    def test_seat_that_skips_the_round_gets_no_column(self) -> None:
         show = two(60)(*at_once(), complete("ann", ANN, 0))
         show(
             troubled("ben", "failed", "500", 0, restart=True), troubled("ben", "sat_out", "500", 0)
@@ -145,7 +145,7 @@ class TestAtOnce:
         assert show.left.count("Ben") == 1
         assert show.left.endswith("would cost.\n  5 tokens · 1.2 s")
 
-    def test_all_that_failed_are_told_where_nothing_follows_from_it(self) -> None:
+    def test_failure_that_the_error_does_not_mention_is_shown(self) -> None:
         show = two(60)(*at_once())
         for seat in ("ann", "ben"):
             show(troubled(seat, "failed", "500", 0, restart=True))
@@ -153,7 +153,7 @@ class TestAtOnce:
         assert show.left.endswith("  ! Ben: gave up (500).")
         assert "! Ann" not in show.left
 
-    def test_a_judge_speaks_first(self) -> None:
+    def test_judge_that_speaks_first_is_shown_alone(self) -> None:
         show = two(80)(opened(1, "ann", "ben", at_once=True, first=["judge"]))
         assert show.now.endswith("⠋ Judge is thinking · 0 s")
         show(*asked("judge", phase="critique"), chunk("judge", "Be con", phase="critique"))
@@ -164,7 +164,7 @@ class TestAtOnce:
         show(*asked("ann", "ben"))
         assert "│ · waiting · 0 s" in show.now
 
-    def test_a_message_in_between(self) -> None:
+    def test_columns_are_redrawn_below_a_message(self) -> None:
         show = two(80)(*at_once(), chunk("ann", "Keep it ", 0))
         show.renderer.sections.break_line()
         show.console.print("Finishing the current turn.")
@@ -177,7 +177,7 @@ class TestAtOnce:
             "Keep it",
         ]
 
-    def test_stopped_in_the_middle(self) -> None:
+    def test_pause_keeps_unfinished_turns(self) -> None:
         show = two(80)(*at_once(), complete("ben", "Split.", 0), chunk("ann", "Keep it to", 0))
         show(event("paused", 0))
         assert show.left.endswith(
@@ -190,7 +190,7 @@ class TestAtOnce:
         assert "Ann · scripted:ann\n  Keep it to\n  not finished\n\nBen" in narrow.left
 
     @pytest.mark.parametrize("width", [40, 60, 79, 120, 200])
-    def test_resized_in_the_middle(self, width: int) -> None:
+    def test_resize_redraws_the_columns(self, width: int) -> None:
         show, fresh = two(100), two(width)
         show(*at_once(), chunk("ann", ANN * 3, 0), chunk("ben", BEN, 0))
         assert "│" in show.now
@@ -204,14 +204,14 @@ class TestAtOnce:
         assert below[0] == below[1]
         assert show.left.count("Ann ·") == 1
 
-    def test_a_resumed_debate_tells_again_what_was_said_before(self) -> None:
+    def test_resumed_debate_shows_earlier_turns_of_the_round(self) -> None:
         show = Show(120)(event("resumed", 1), *asked("ben", "cyd"), complete("ann", ANN))
         assert "\nAnn · scripted:ann\n  Keep it" in show.now
         assert "Ben · scripted:ben" in show.now
         show(complete("ben", BEN), complete("cyd", "So do I."))
         assert show.left.count("Cyd · ") == 1
 
-    def test_chunks_from_before_seats_were_announced(self) -> None:
+    def test_chunks_before_the_seats_are_announced_get_columns(self) -> None:
         show = two(80)(event("round_start", 0), chunk("ben", "Split off", 0))
         assert "Ben · scripted:ben  ⠋ writing" in show.now
         show(chunk("ann", "Keep it", 0), complete("ben", BEN, 0), complete("ann", ANN, 0))
@@ -229,7 +229,7 @@ WORDS = st.text(st.sampled_from("abcde 界🧱-\n`|"), max_size=60)
     width=st.integers(40, 200),
     terminal=st.booleans(),
 )
-def test_all_that_is_said_at_once_stays(
+def test_parallel_turns_keep_all_text_and_fit_the_width(
     texts: list[str], cuts: list[int], order: Any, width: int, terminal: bool
 ) -> None:
     names = "Ann", "Ben", "Cyd", "Dan", "Eve", "Fay", "Gus", "Hal"
@@ -250,9 +250,9 @@ def test_all_that_is_said_at_once_stays(
     assert said == sorted("".join(sign for text in texts for sign in text if sign in "界🧱"))
 
 
-class TestAlone:
+class TestSequentialTurns:
     @pytest.mark.parametrize("terminal", [True, False])
-    def test_one_after_another_token_by_token(self, terminal: bool) -> None:
+    def test_sequential_turns_stream_token_by_token(self, terminal: bool) -> None:
         show = Show(80, terminal=terminal, settings=forum_settings())
         show(opened(2, "ann", "ben", "cyd", at_once=False, first=["ann"]))
         waited = "⠋ Ann is thinking · 0 s" if terminal else ""
@@ -272,14 +272,14 @@ class TestAlone:
             "  No"
         )
 
-    def test_a_speech_goes_on_in_the_new_width(self) -> None:
+    def test_resized_speech_continues_in_the_new_width(self) -> None:
         show = Show(80, settings=forum_settings())(opened(2, "ann", "ben", at_once=False))
         show(*asked("ann", number=2), chunk("ann", "One line.\n", 2))
         show.resize(40)
         show(chunk("ann", "Words that go on beyond forty cells of it.\n", 2))
         assert show.now.endswith("  Words that go on beyond forty cells of\n  it.")
 
-    def test_a_seat_keeps_its_colour_from_lane_to_speech(self) -> None:
+    def test_seat_has_the_same_colour_in_columns_and_speeches(self) -> None:
         show = two(80)(*at_once())
         assert "\x1b[1;35mBen\x1b[0m" in (show.now and show.out.getvalue())
         show(complete("ann", ANN, 0), complete("ben", BEN, 0))
@@ -297,7 +297,7 @@ class TestAlone:
             ("judge_continue", "Judge is deciding whether to continue"),
         ],
     )
-    def test_who_is_waited_for_is_who_was_asked(self, phase: str, words: str) -> None:
+    def test_waiting_line_names_the_seat_that_was_asked(self, phase: str, words: str) -> None:
         seat = words.partition(" ")[0].lower()
         show = Show(80, settings=scripted_settings())(*asked(seat, phase=phase))
         show.clock.now = 7
@@ -308,18 +308,18 @@ class TestAlone:
         assert (words in show.now) != heard
         assert "thinking" not in show.left
 
-    def test_the_judge_of_a_forecast_scores_arguments(self) -> None:
+    def test_waiting_line_says_that_a_forecast_judge_scores_arguments(self) -> None:
         show = Show(80, settings=ForecastSettings())(*asked("judge", phase="score"))
         assert "Judge is scoring the arguments" in show.now
 
-    def test_a_retry_is_waited_for(self) -> None:
+    def test_retry_shows_the_waiting_line_again(self) -> None:
         show = Show(80, settings=scripted_settings())(*asked("proposer"), chunk("proposer", "So "))
         show(troubled("proposer", "retried", "500", restart=True))
         assert "The turn starts over.\n" in show.now
         assert show.now.endswith("Proposer is thinking · 0 s")
 
     @pytest.mark.parametrize("terminal", [True, False])
-    def test_the_last_words_are_shown_while_the_verdict_is_written(self, terminal: bool) -> None:
+    def test_speech_is_shown_while_the_verdict_block_streams(self, terminal: bool) -> None:
         show = Show(80, terminal=terminal, settings=scripted_settings())
         show(*asked("skeptic", phase="critique"))
         words = chunk("skeptic", "The cost is **guessed**.", phase="critique")
@@ -338,7 +338,7 @@ class TestAlone:
         assert show.now.endswith("  So\n\n   • one\n   • two\n\n  And **th")
         assert show.left.endswith("   • two")
 
-    def test_markdown_stays_as_it_is_written_where_that_is_wanted(self) -> None:
+    def test_raw_mode_does_not_render_markdown(self) -> None:
         show = Show(80, settings=forum_settings(), is_raw=True)
         show(opened(2, "ann", "ben", at_once=False), *asked("ann", number=2))
         show(chunk("ann", "## So\n\n- *one*\n", 2))
@@ -355,7 +355,7 @@ class TestAlone:
         show.renderer.ring_after(60)
         assert ("\a" in show.out.getvalue()) == rings
 
-    def test_an_index_is_no_speech_of_a_model(self) -> None:
+    def test_index_is_shown_without_model_and_usage(self) -> None:
         show = Show(80, settings=forum_settings(judge_mode="display_only"))
         usage = {"output_tokens": None}
         show(complete("index", "# Positions", phase="synthesize", model="", usage=usage))
@@ -388,7 +388,7 @@ def conviction(seat: str, reading: Any, number: int = 2) -> Event:
 
 
 def checked() -> list[Event]:
-    """Ben concedes to Ann in round 2, and round 3 begins without him."""
+    """Return events in which Ben concedes to Ann in round 2 and round 3 starts without him."""
     seats = ("ann", "ben", "cyd")
     return [
         *asked(*seats, number=2, phase="conviction_check"),
@@ -406,7 +406,7 @@ def checked() -> list[Event]:
 
 
 @pytest.mark.parametrize("what", ["failed", "sat_out"])
-def test_who_has_given_up_shares_the_floor_with_nobody(what: str) -> None:
+def test_next_speaker_is_shown_alone_after_another_gave_up(what: str) -> None:
     show = Show(120, settings=forum_settings())
     show(opened(2, "ann", "ben", "cyd", at_once=False, first=["ann"]), *asked("ben", number=2))
     show(troubled("ben", what, "500", 2, restart=what == "failed", phase="propose"))
@@ -415,7 +415,7 @@ def test_who_has_given_up_shares_the_floor_with_nobody(what: str) -> None:
     assert show.left.endswith("Cyd · scripted:cyd\n  I hold it.\n  5 tokens · 1.2 s")
 
 
-class TestConceding:
+class TestConcessions:
     STANDING = (
         "  Ann does not concede: Costs are not answered.\n"
         "  Ben concedes to Ann: The nights settle it.\n"
@@ -430,24 +430,24 @@ class TestConceding:
     )
 
     @pytest.mark.parametrize("terminal", [True, False])
-    def test_told_in_lines_and_in_the_standing_of_the_next_round(self, terminal: bool) -> None:
+    def test_concessions_are_shown_and_repeated_in_the_next_round(self, terminal: bool) -> None:
         show = Show(80, terminal=terminal, settings=forum_settings())
         show(opened(2, "ann", "ben", "cyd", at_once=False), *checked())
         assert show.left.endswith(self.STANDING)
         assert "CONVINCED" not in show.left
 
-    def test_lanes_while_they_weigh(self) -> None:
+    def test_conviction_checks_are_shown_in_columns(self) -> None:
         show = Show(120, settings=forum_settings())(*checked()[:4])
         assert "│ ⠋ writing · 0 s" in show.now
         show(conviction("ann", FIRM))
         assert "│ CONVINCED:" in show.now
 
-    def test_who_left_is_struck_out(self) -> None:
+    def test_eliminated_seat_is_struck_through(self) -> None:
         show = Show(80, settings=forum_settings())(opened(2, "ann", "ben", at_once=False))
         show(*checked())
         assert show.out.getvalue().count("\x1b[9;35mBen\x1b[0m") == 2
 
-    def test_a_concession_asked_about_again(self) -> None:
+    def test_second_question_about_a_concession_is_shown(self) -> None:
         show = Show(120, settings=forum_settings())(*checked()[:7])
         before = show.left
         show(*asked("ben", "cyd", number=2, phase="conviction_check"))
@@ -459,12 +459,12 @@ class TestConceding:
             "  Cyd does not concede: Costs are not answered.",
         ]
 
-    def test_nobody_leaves(self) -> None:
+    def test_round_without_concessions_is_reported(self) -> None:
         show = Show(80, settings=forum_settings())(*asked("ann", number=2))
         show(event("convergence_status", 2, eliminated=[], remaining=["ann", "ben", "cyd"]))
         assert show.left.endswith("Nobody conceded; still in: Ann, Ben and Cyd.")
 
-    def test_an_argument_takes_two_lines_and_an_unfound_quote_is_told(self) -> None:
+    def test_long_argument_takes_two_lines_and_a_missing_quote_is_reported(self) -> None:
         show = Show(60, settings=forum_settings())
         entry = LEFT | {"argument": "word " * 60, "quote_found": False}
         show(event("model_eliminated", 2, "Why.", seat="ben", **entry))
@@ -482,12 +482,12 @@ class TestConceding:
             (FIRM | {"reasoning": "", "argument": ""}, "Ben does not concede"),
         ],
     )
-    def test_what_a_seat_says(self, reading: Any, words: str) -> None:
+    def test_conviction_is_summarised_in_one_line(self, reading: Any, words: str) -> None:
         show = Show(80, terminal=False, settings=forum_settings())(conviction("ben", reading))
         assert f"\n  {words}" in show.left
 
 
-class TestJudging:
+class TestJudgeDecisions:
     def decided(self, decision: str, why: str, **more: Any) -> str:
         show = Show(80, settings=forum_settings())(opened(2, "ann", "ben", at_once=False))
         show(*asked("judge", number=2, phase="judge_continue"))
@@ -497,18 +497,18 @@ class TestJudging:
         show(event("judge_decision", 2, why, decision=decision, by_model=True, **more))
         return show.left
 
-    def test_another_round(self) -> None:
+    def test_request_for_another_round_is_shown(self) -> None:
         assert self.decided("continue", "positions still move").endswith(
             "\n\nThe judge asked for another round: positions still move."
         )
 
-    def test_the_end(self) -> None:
+    def test_stop_reason_is_shown_without_the_reply_text(self) -> None:
         why = "the judge stopped the debate: nothing new is said"
         told = self.decided("stop", why, reason="judge_stop")
         assert told.endswith(f"\n\nThe rounds ended: {why}.")
         assert "CONTINUE because" not in told
 
-    def test_a_word_that_could_not_be_read_is_not_the_judges(self) -> None:
+    def test_unreadable_decision_is_not_attributed_to_the_judge(self) -> None:
         assert "another round" not in self.decided("continue", "continue")
 
     def test_a_long_reason_is_shortened(self) -> None:
@@ -516,7 +516,7 @@ class TestJudging:
         assert told.endswith("word…")
         assert len(told.splitlines()) < 12
 
-    def test_the_verdict_has_a_section(self) -> None:
+    def test_verdict_has_its_own_section(self) -> None:
         show = Show(80, settings=forum_settings())(opened(2, "ann", "ben", at_once=False))
         show(*asked("judge", phase="verdict"), chunk("judge", "Follow Ann.\n", 2, "verdict"))
         show(complete("judge", "Follow Ann.", 2, "verdict"), event("synthesis_start", seat="judge"))
@@ -527,11 +527,11 @@ class TestJudging:
         assert show.left.count("Follow Ann.") == show.left.count("Keep it.") == 1
 
 
-class TestOnTheFloor:
+class TestModerated:
     def show(self, width: int = 60) -> Show:
         return Show(width, settings=moderated_settings(round_count=1))
 
-    def test_closings_belong_to_no_round(self) -> None:
+    def test_closing_statements_have_their_own_section(self) -> None:
         show = self.show()(opened(1, "ann", "ben", at_once=False))
         show(complete("moderator", "In sum.", phase="summary"))
         show(event("judge_decision", 1, "all were argued", decision="stop"))
@@ -544,19 +544,19 @@ class TestOnTheFloor:
         assert "Ann, close." in after
         assert "Round" not in after
 
-    def test_a_pause_names_what_comes_next(self) -> None:
+    def test_pause_names_the_next_phase(self) -> None:
         show = self.show(200)(event("paused", 1, ask={"stop": {"reason": "max_rounds"}}))
         assert "Paused before the closing statements." in show.left
 
-    def test_a_ruling_claims_to_have_taken_nothing(self) -> None:
+    def test_ruling_without_usage_shows_no_tokens_or_time(self) -> None:
         usage = {"input_tokens": 0, "output_tokens": 0, "cost_usd": 0.0}
         show = self.show()(opened(1, "ann", "ben", at_once=False))
         show(complete("moderator", "No insults.", phase="ruling", usage=usage, elapsed_ms=0))
         assert show.left.endswith("  No insults.")
 
 
-class TestKept:
-    """What `contend show` prints."""
+class TestStoredDebate:
+    """Output of `contend show`."""
 
     ENTRY = Elimination(seat="ben", round=2, reasoning="So.", **LEFT)
 
@@ -582,7 +582,7 @@ class TestKept:
         values = {"phase": phase, "seat": seat, "role": seat, "assessment": reading}
         return turn("propose", 2, f"All that {seat} said.").model_copy(update=values)
 
-    def test_standings_as_when_it_happened(self) -> None:
+    def test_stored_debate_shows_eliminations_as_they_happened(self) -> None:
         shown = self.kept()
         assert "  Ben    scripted:ben  ✗ conceded to Ann in round 2\n" in shown
         assert (
@@ -604,7 +604,7 @@ class TestKept:
         assert "User\n  Mind the cost.\n\n" in shown
         assert "All that" not in shown
 
-    def test_in_full_with_the_thoughts(self) -> None:
+    def test_thinking_option_shows_full_conviction_texts(self) -> None:
         shown = self.kept(thinking=True)
         assert "All that ben said." in shown
         assert "All that judge said." in shown

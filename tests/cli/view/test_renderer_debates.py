@@ -1,4 +1,4 @@
-"""Whole debates of every protocol, from the events of the real graphs to the screen."""
+"""Rendering of whole debates, from the events of the real graphs."""
 
 import os
 import re
@@ -84,7 +84,7 @@ def in_envelope(said: NodeEvent) -> Event:
 
 
 def title(turn: Turn, settings: DebateSettings) -> str:
-    """Who speaks, as what where there are several kinds of turns, with which model; no spaces."""
+    """Return the expected title of a turn without spaces: name, kind of turn and model."""
     name = next(seat.name for seat in settings.build_seats() if seat.id == turn.seat)
     what = f":{TITLED_PHASES[turn.phase]}" if turn.phase in TITLED_PHASES else ""
     return "".join(f"{name}{what}·{turn.model}".split())
@@ -126,7 +126,7 @@ async def test_a_request_of_the_moderator_takes_one_line(width: int) -> None:
     assert show.left.count("Please speak") == len(lines) * first.count("Please speak")
 
 
-async def test_a_forum_that_concedes() -> None:
+async def test_forum_with_concessions_is_shown_in_order() -> None:
     cast, settings = conceding()
     played = await play(cast, settings=settings)
     show = Show(80, settings=settings)(*(in_envelope(each) for each in played.events))
@@ -159,7 +159,9 @@ WAITED_FOR = [
 
 
 @pytest.mark.parametrize(("table", "names"), WAITED_FOR)
-async def test_whom_the_debate_waits_for(table: Callable[[], Table], names: list[str]) -> None:
+async def test_waiting_line_names_the_next_speaker(
+    table: Callable[[], Table], names: list[str]
+) -> None:
     cast, settings = table()
     played = await play(cast, settings=settings)
     show = Show(120, settings=settings)
@@ -176,7 +178,7 @@ async def test_whom_the_debate_waits_for(table: Callable[[], Table], names: list
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 @pytest.mark.parametrize(("width", "columns"), [(80, False), (120, True)])
-def test_on_a_real_terminal(
+def test_debate_is_rendered_on_a_real_terminal(
     contend: Command, models: ModelServer, width: int, columns: bool
 ) -> None:
     models.script = debaters(_slowly)
@@ -200,7 +202,7 @@ def _slowly(role: str, number: int, reply: Reply) -> Reply:
 
 
 def _on_terminal(command: list[str], env: dict[str, str], width: int) -> str:
-    """All that a command writes to a terminal of this width."""
+    """Return everything a command writes to a terminal of this width."""
     import fcntl
     import termios
 

@@ -1,4 +1,4 @@
-"""Turns side by side: where the columns stand, what each shows, and that no word is lost."""
+"""Layout and content of turns shown side by side."""
 
 from collections.abc import Sequence
 
@@ -57,12 +57,14 @@ def eight(text: str) -> Columns:
         (8, (1, 1, 3, 4)),
     ],
 )
-def test_how_many_stand_side_by_side(count: int, columns: tuple[int, ...]) -> None:
+def test_number_of_columns_depends_on_the_terminal_width(
+    count: int, columns: tuple[int, ...]
+) -> None:
     assert tuple(per_row(count, width) for width in TERMINALS) == columns
 
 
 @given(st.integers(1, 8), st.integers(20, 400))
-def test_columns_fit_and_can_be_read(count: int, width: int) -> None:
+def test_columns_fit_the_width_and_stay_readable(count: int, width: int) -> None:
     columns = per_row(count, width)
     each = column_width(columns, width)
     assert 1 <= columns <= count
@@ -70,7 +72,7 @@ def test_columns_fit_and_can_be_read(count: int, width: int) -> None:
     assert columns == 1 or LEAST_WIDTH <= each <= 100
 
 
-def test_side_by_side_while_they_write() -> None:
+def test_streaming_turns_are_shown_side_by_side() -> None:
     clock = Clock()
     lanes = lanes_of("Ann", "Ben", "Cyd", clock=clock)
     lanes["ann"].feed("First words\n\n- an item of a list that is longer than a lane\n", "openai:m")
@@ -91,7 +93,7 @@ def test_side_by_side_while_they_write() -> None:
     )
 
 
-def test_stacked_while_they_write() -> None:
+def test_streaming_turns_are_stacked_on_a_narrow_terminal() -> None:
     lanes = lanes_of("Ann", "Ben")
     lanes["ann"].feed("Words of Ann that do not fit into one line here, ", "openai:a-long-model")
     lanes["ben"].report_problem("failed", restart=True)
@@ -116,7 +118,7 @@ def test_stacked_while_they_write() -> None:
         ("history_shortened", False, "⠋ writing · 0 s", False),
     ],
 )
-def test_what_went_wrong_is_seen_in_its_lane(
+def test_problem_of_a_seat_is_shown_in_its_column(
     what: str, restart: bool, state: str, is_settled: bool
 ) -> None:
     lanes = lanes_of("Ann")
@@ -127,7 +129,7 @@ def test_what_went_wrong_is_seen_in_its_lane(
     assert lanes.is_settled is is_settled
 
 
-def test_a_kept_answer_is_told_as_such() -> None:
+def test_kept_answer_is_labelled() -> None:
     lanes = lanes_of("Ann", "Ben")
     lanes["ann"].report_problem("failed", restart=True)
     assert not lanes.is_settled
@@ -143,7 +145,7 @@ def test_a_kept_answer_is_told_as_such() -> None:
     )
 
 
-def test_who_did_not_finish_keeps_what_was_heard() -> None:
+def test_unfinished_turn_keeps_its_text() -> None:
     lanes = lanes_of("Ann", "Ben", "Cyd")
     lanes["ann"].feed("Half a", "scripted:Ann")
     lanes["ben"].report_problem("sat_out", restart=False)
@@ -154,7 +156,7 @@ def test_who_did_not_finish_keeps_what_was_heard() -> None:
     ]
 
 
-def test_the_lanes_stand_in_the_order_of_the_table() -> None:
+def test_columns_follow_the_order_of_the_seats() -> None:
     lanes = Columns(SeatTable([Seat(id=i, name=i, role="", model="") for i in "abc"]), Clock())
     lanes.add("c")
     lanes.add("ba")
@@ -163,7 +165,7 @@ def test_the_lanes_stand_in_the_order_of_the_table() -> None:
 
 @pytest.mark.parametrize("width", TERMINALS)
 @pytest.mark.parametrize("height", [5, 10, 24, 50])
-def test_eight_lanes_fit_every_terminal(width: int, height: int) -> None:
+def test_eight_columns_fit_every_terminal(width: int, height: int) -> None:
     lines = eight(LONG * 3).frame(width, height)
     assert len(lines) <= height
     assert max(line.cell_len for line in lines) <= width
@@ -173,7 +175,7 @@ def test_eight_lanes_fit_every_terminal(width: int, height: int) -> None:
         assert all(f"{name} · scripted:model" in shown(lines) for name in "ABCDEFGH")
 
 
-def test_the_tail_follows_what_is_written() -> None:
+def test_live_columns_show_the_last_lines() -> None:
     lanes = lanes_of("Ann")
     lanes["ann"].feed("".join(f"Line {n}\n" for n in range(100)), "scripted:Ann")
     assert shown(lanes.frame(60, 6)).splitlines()[2:] == [
@@ -185,7 +187,7 @@ def test_the_tail_follows_what_is_written() -> None:
 
 
 @given(st.lists(st.integers(1, len(LONG)), max_size=8), st.lists(st.sampled_from(TERMINALS)))
-def test_a_draft_looks_the_same_however_it_came_and_whatever_the_width_was(
+def test_streamed_text_looks_the_same_for_any_chunks_and_resizes(
     cuts: list[int], widths: list[int]
 ) -> None:
     once, bit_by_bit = lanes_of("Ann", "Ben"), lanes_of("Ann", "Ben")
@@ -225,7 +227,7 @@ CELLS = TEXTS.map(lambda text: " ".join(text.split())[:18])
 
 
 @given(st.lists(st.lists(CELLS, max_size=5), max_size=5))
-def test_every_cell_of_every_column_stands_in_its_place(columns: list[list[str]]) -> None:
+def test_every_cell_starts_at_its_column(columns: list[list[str]]) -> None:
     width = 40
     lines = join_columns([[Text(cell) for cell in column] for column in columns], width)
     assert len(lines) == max(map(len, columns), default=0)
@@ -235,7 +237,7 @@ def test_every_cell_of_every_column_stands_in_its_place(columns: list[list[str]]
             assert from_here.startswith(cell)
 
 
-def test_what_would_drive_a_terminal_is_disarmed() -> None:
+def test_terminal_control_characters_are_removed() -> None:
     lanes = lanes_of("Ann", "Ben")
     hostile = "a\x1b[2Jb\x07\u202ec\r\n"
     lanes["ann"].feed(hostile, "m\x1b[31m")

@@ -1,4 +1,4 @@
-"""Who is told to speak alone and who with others, from the events of any protocol."""
+"""Which seats speak alone or in parallel, read from the events."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -23,7 +23,7 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str], str, list[str]]] = {
 
 
 @pytest.mark.parametrize(("told", "asked", "seat", "speaking_with"), CASES.values(), ids=CASES)
-def test_who_speaks_together(
+def test_parallel_speakers_are_detected(
     told: Mapping[str, Any], asked: list[str], seat: str, speaking_with: list[str]
 ) -> None:
     floor = Speakers()
@@ -42,11 +42,11 @@ def test_who_speaks_together(
         (UNTOLD, []),
     ],
 )
-def test_who_opens_a_round(told: Mapping[str, Any], first: list[str]) -> None:
+def test_first_speakers_of_a_round_are_returned(told: Mapping[str, Any], first: list[str]) -> None:
     assert Speakers().open_round(told) == first
 
 
-def test_who_has_finished_or_speaks_for_another_purpose_does_not_count() -> None:
+def test_finished_seats_and_other_phases_are_not_counted() -> None:
     floor = Speakers()
     floor.ask("ann", "propose")
     floor.ask("ben", "conviction_check")

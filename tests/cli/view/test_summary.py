@@ -1,4 +1,4 @@
-"""How it ended, in a few facts."""
+"""The facts shown at the end of a debate."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ def facts(debate: StoredDebate, *turns: Turn) -> list[tuple[str, str]]:
         (LEFT | {"argument": "", "reasoning": ""}, "no argument given"),
     ],
 )
-def test_who_moved_whom(entry: dict[str, Any], why: str) -> None:
+def test_concessions_are_listed_with_their_reasons(entry: dict[str, Any], why: str) -> None:
     said = {"phase": "conviction_check", "seat": "ben", "assessment": Conviction(**CONVINCED)}
     debate = debate_of(
         forum_settings(("Ann", "Ben")),
@@ -63,7 +63,7 @@ def test_nobody_wins_a_tie(eliminations: list[str], why: str) -> None:
         ([{"seat": "judge", "round": 2, "what": "judge_silent", "why": "so"}], None),
     ],
 )
-def test_a_judge_that_could_not_be_asked_has_ended_nothing(
+def test_failed_judge_is_not_shown_as_having_stopped_the_debate(
     degraded: list[dict[str, Any]], why: str | None
 ) -> None:
     stop = {"reason": "judge_stop", "round": 2, "evidence": "so"}
@@ -73,7 +73,7 @@ def test_a_judge_that_could_not_be_asked_has_ended_nothing(
 
 
 @pytest.mark.parametrize(("seat", "told"), [("skeptic", True), ("judge", False)])
-def test_only_critiques_that_cannot_be_read_leave_points_unread(seat: str, told: bool) -> None:
+def test_objections_are_unparsed_only_if_a_critique_is_unreadable(seat: str, told: bool) -> None:
     unread = [{"seat": seat, "round": 1, "what": "unreadable", "why": "so"}]
     debate = debate_of(scripted_settings(), degraded=unread)
     assert (("Objections", "could not be parsed") in facts(debate, turn("critique"))) is told
@@ -89,6 +89,6 @@ def test_only_critiques_that_cannot_be_read_leave_points_unread(seat: str, told:
         (["[ghost:3]", "[ghost:3]"], "2 citations of missing places"),
     ],
 )
-def test_a_place_that_is_not_there_is_no_quote(texts: list[str], told: str) -> None:
+def test_citation_of_a_missing_place_is_not_counted_as_a_quote(texts: list[str], told: str) -> None:
     checks = [{"text": each, "status": "not_found", "written": "[ghost:3]"} for each in texts]
     assert count_quotes(checks).startswith(told)

@@ -1,5 +1,3 @@
-"""The word wrapper gives the same lines however the text was cut into pieces."""
-
 import os
 import struct
 import sys
@@ -44,7 +42,7 @@ def _wrapped(pieces: list[str], width: int = 30, *, on_screen: bool = False) -> 
     return "".join(out)
 
 
-def test_the_lines() -> None:
+def test_text_is_wrapped_at_words_with_indents() -> None:
     assert _wrapped([TEXT]) == (
         "  # A title that is long\n"
         "  enough to be wrapped\n"
@@ -81,7 +79,7 @@ def untouched():   # however long this line may become
 
 
 @given(st.lists(st.integers(0, len(WIDE)), max_size=6))
-def test_on_a_screen_what_is_too_wide_goes_on_at_the_indent(cuts: list[int]) -> None:
+def test_wide_lines_on_a_screen_continue_at_the_indent(cuts: list[int]) -> None:
     ends = sorted({0, len(WIDE), *cuts})
     assert _wrapped([WIDE[a:b] for a, b in pairwise(ends)], on_screen=True) == (
         "  ```python\n"
@@ -99,7 +97,7 @@ def test_on_a_screen_what_is_too_wide_goes_on_at_the_indent(cuts: list[int]) -> 
     )
 
 
-def test_a_text_that_was_cut_goes_on_as_if_wrapped() -> None:
+def test_text_after_a_cut_continues_on_a_new_indented_line() -> None:
     out: list[str] = []
     wrapper = WordWrapper(30, lambda text, _: out.append(text))
     for piece in ("- One it", "em", " goes on\n", "Next line", "\nThe end"):
@@ -110,7 +108,7 @@ def test_a_text_that_was_cut_goes_on_as_if_wrapped() -> None:
 
 
 @given(st.lists(st.integers(min_value=1, max_value=len(TEXT) - 1), max_size=20))
-def test_pieces_do_not_matter(cuts: list[int]) -> None:
+def test_wrapping_does_not_depend_on_the_pieces(cuts: list[int]) -> None:
     edges = [0, *sorted(cuts), len(TEXT)]
     pieces = [TEXT[start:end] for start, end in pairwise(edges)]
     assert _wrapped(pieces) == _wrapped([TEXT])
@@ -124,7 +122,7 @@ def test_no_word_is_lost_and_no_line_too_long(text: str, width: int) -> None:
         assert cell_len(line) <= width or len(line.split()) == 1
 
 
-def test_text_that_would_drive_a_terminal_is_disarmed() -> None:
+def test_terminal_control_characters_are_removed() -> None:
     hostile = "a\x1b[2Jb\x07\x9b31m\u202ec\r"
     assert plain(hostile) == "a[2Jb31mc"
     assert _wrapped([hostile]) == "  a[2Jb31mc\n"
@@ -145,13 +143,13 @@ def test_a_console_is_as_wide_as_its_own_terminal(monkeypatch: pytest.MonkeyPatc
     os.close(master)
 
 
-def test_numbers_as_people_say_them() -> None:
+def test_cost_and_duration_are_readable() -> None:
     assert (cost(None), cost(0), cost(0.01234)) == ("unknown", "free (local)", "$0.0123")
     spans = [duration(ms) for ms in (1_240, 83_000, 3_780_000)]
     assert spans == ["1.2 s", "1 min 23 s", "1 h 3 min"]
 
 
-def test_a_message_behind_a_speech_leaves_no_word_for_later() -> None:
+def test_cut_between_words_writes_the_last_word() -> None:
     out: list[str] = []
     wrapper = WordWrapper(30, lambda text, _: out.append(text))
     wrapper.feed("The last word")

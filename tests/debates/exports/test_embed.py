@@ -1,4 +1,4 @@
-"""Text of models in our Markdown."""
+"""Embedding model text in exported Markdown."""
 
 from html import escape
 
@@ -25,7 +25,7 @@ from contend.debates.exports.safe_html import to_html
         ("", ""),
     ],
 )  # fmt: skip
-def test_what_is_shown(text: str, shown: str) -> None:
+def test_embeds_text_and_is_idempotent(text: str, shown: str) -> None:
     assert embed(text) == shown
     assert embed(shown) == shown
 
@@ -45,7 +45,7 @@ def test_what_is_shown(text: str, shown: str) -> None:
         "> ```\n> open",
     ],
 )
-def test_nothing_that_follows_or_surrounds_it_changes(text: str) -> None:
+def test_embedded_text_does_not_change_the_surrounding_document(text: str) -> None:
     html = MarkdownIt("commonmark").render(f"# Ours\n\n{embed(text)}\n\n## Ours too\n\nEnd.")
     assert html.count("<h1>") == 1
     assert "<h2>Ours too</h2>\n<p>End.</p>" in html
@@ -53,7 +53,7 @@ def test_nothing_that_follows_or_surrounds_it_changes(text: str) -> None:
     assert "<div>" not in html
 
 
-def test_every_text_of_plain_data_is_embedded() -> None:
+def test_embeds_every_string_in_nested_data() -> None:
     assert embed_data({"a": ["# x", 1], "b": {"c": "<b>"}}) == {
         "a": ["#### x", 1],
         "b": {"c": "&lt;b>"},
@@ -63,6 +63,6 @@ def test_every_text_of_plain_data_is_embedded() -> None:
 @pytest.mark.parametrize(
     "text", ["# a", "- b", "12. c", "*d* _e_ `f`", "[g](h)", "<i>", "a | b", "$5 ~~x~~", "1) y"]
 )
-def test_plain_text_is_shown_as_it_is(text: str) -> None:
+def test_escaped_plain_text_renders_unchanged(text: str) -> None:
     shown = to_html(escape_markdown(text))
     assert shown == f"<p>{escape(text, quote=False)}</p>\n"

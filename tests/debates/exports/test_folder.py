@@ -1,4 +1,4 @@
-"""A debate as a folder: names, updates, and pages of every form."""
+"""Exporting a debate as a folder of pages."""
 
 import re
 from datetime import UTC, datetime
@@ -79,12 +79,12 @@ def names(path: Path) -> list[str]:
     return sorted(each.name for each in (path / "messages").iterdir())
 
 
-def test_no_name_of_a_file_comes_from_a_speaker(tmp_path: Path) -> None:
+def test_file_names_contain_no_text_from_a_speaker(tmp_path: Path) -> None:
     folder(tmp_path).update(standing([turn(1, role="../../etc"), turn(2, role="MODERATOR/x")]))
     assert [name[:12] for name in names(tmp_path)] == ["001_speaker_", "002_speaker_"]
 
 
-def test_an_update_adds_what_is_new_and_rewrites_no_message(tmp_path: Path) -> None:
+def test_an_update_adds_new_messages_and_keeps_existing_files(tmp_path: Path) -> None:
     kept = folder(tmp_path)
     kept.update(standing([turn(1)]))
     (first,) = names(tmp_path)
@@ -98,7 +98,7 @@ def test_an_update_adds_what_is_new_and_rewrites_no_message(tmp_path: Path) -> N
     assert "A word." in (tmp_path / "messages" / first).read_text()
 
 
-def test_a_cell_is_one_cell_whatever_stands_in_it() -> None:
+def test_escapes_pipes_and_backslashes_in_table_cells() -> None:
     cells = ["a | b", r"\| c", r"\\|"]
     drawn = (
         MarkdownIt()
@@ -108,7 +108,7 @@ def test_a_cell_is_one_cell_whatever_stands_in_it() -> None:
     assert re.findall("<td>(.*)</td>", drawn) == ["a | b", r"\| c", r"\\|"]
 
 
-def test_an_export_amid_a_running_debate_takes_no_file_from_it(
+def test_exporting_a_running_debate_does_not_disturb_its_updates(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan, stands = FolderPlan(tmp_path, "markdown", transcript=False), standing([turn(1)])
@@ -127,7 +127,7 @@ def test_an_export_amid_a_running_debate_takes_no_file_from_it(
     assert not list(tmp_path.rglob("*.new"))
 
 
-def test_the_summary_and_the_numbers_follow_the_debate(tmp_path: Path) -> None:
+def test_updates_the_summary_and_metadata_as_the_debate_proceeds(tmp_path: Path) -> None:
     kept = folder(tmp_path)
     kept.update(standing([turn(1)]))
     assert "There is no summary yet." in (tmp_path / "summary.md").read_text()
@@ -138,7 +138,7 @@ def test_the_summary_and_the_numbers_follow_the_debate(tmp_path: Path) -> None:
     assert "**Status:** done" in (tmp_path / "metadata.md").read_text()
 
 
-def test_the_summary_of_any_debate_tells_what_its_answer_is_worth(tmp_path: Path) -> None:
+def test_summary_shows_stop_reason_score_and_objections(tmp_path: Path) -> None:
     critique = turn(2, "A hole.").model_copy(
         update={
             "assessment": assessed(Point(id="S1", severity="major", status="open", text="Why?"))
@@ -153,7 +153,7 @@ def test_the_summary_of_any_debate_tells_what_its_answer_is_worth(tmp_path: Path
     assert "| S1 Why? | 🟡 major | round 2, Ann |  | Open. |" in summary
 
 
-def test_the_index_holds_one_line_of_each_message(tmp_path: Path) -> None:
+def test_index_shows_one_shortened_line_per_message(tmp_path: Path) -> None:
     text = "First | line.\n\nSecond line, " + "which goes on and on " * 20
     folder(tmp_path).update(standing([turn(1, text)]))
     index = (tmp_path / "index.md").read_text()
@@ -165,7 +165,7 @@ def test_the_index_holds_one_line_of_each_message(tmp_path: Path) -> None:
 
 
 def swayed(sent: Sent) -> str:
-    """A judge who likes best whatever it sees first."""
+    """Return scores from a judge that always prefers the first text."""
     marks = marks_for(sent, lambda _text, _name: 3)
     marks[0] |= {name: 9 for name in marks[0] if name != "statement"}
     return with_block("The first is best.", scores=marks)(sent)
@@ -178,13 +178,13 @@ def written(path: Path, stands: FolderState, *, transcript: bool = False) -> dic
 
 
 async def scored(path: Path, **changes: Any) -> dict[str, str]:
-    """The pages of a competitive debate that has been scored, by name."""
+    """Return the pages of a scored competitive debate, by name."""
     cast = floor_cast(judge={"stage": swayed}, ann={"closing": "word " * 400})
     played = await debate(cast, round_count=1, **changes)
     return written(path, FolderState("done", None, played.state))
 
 
-async def test_the_summary_tells_who_won_or_why_nobody_did(tmp_path: Path) -> None:
+async def test_summary_shows_the_winner_or_why_there_is_none(tmp_path: Path) -> None:
     pages = await scored(tmp_path, debate_format="competitive")
     assert "- **Winner:** nobody, a draw: contested: who leads depends on" in pages["summary.md"]
     assert "6 contested: two readings differ by more than" in pages["summary.md"]
@@ -194,7 +194,7 @@ async def test_the_summary_tells_who_won_or_why_nobody_did(tmp_path: Path) -> No
     assert "the judge shares its model with Ann" in pages["summary.md"]
 
 
-async def test_the_judges_messages_hold_its_marks_and_say_what_they_are_about(
+async def test_judge_messages_show_scores_and_what_they_apply_to(
     tmp_path: Path,
 ) -> None:
     pages = await scored(tmp_path, debate_format="competitive")
@@ -239,11 +239,11 @@ PAGE = ExportPage(
         (PAGE.as_json(), '{\n  "title": "A title"\n}\n'),
     ],
 )
-def test_a_page_in_every_form(made: str, text: str) -> None:
+def test_renders_a_page_as_markdown_text_and_json(made: str, text: str) -> None:
     assert made == text
 
 
-async def test_the_pages_can_be_read_alone(tmp_path: Path) -> None:
+async def test_each_page_is_readable_on_its_own(tmp_path: Path) -> None:
     said = "# Mine\n\n```\n# code\n```"
     played = await debate(floor_cast(ann={"argument": said}), round_count=1)
     pages = written(tmp_path, FolderState("done", None, played.state), transcript=True)

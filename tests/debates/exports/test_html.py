@@ -1,4 +1,4 @@
-"""The web page of a debate: complete, and harmless whatever was written in it."""
+"""The HTML export is complete and safe with untrusted text."""
 
 import re
 
@@ -13,7 +13,7 @@ PAGE_TAGS = {"html", "head", "meta", "title", "style", "body", "main", "header",
 OWN_TAGS = PAGE_TAGS | {"h1", "h2", "h3", "section", "article", "aside"}
 
 
-def test_the_answer_comes_first_then_what_was_contested_then_the_turns() -> None:
+def test_shows_the_answer_then_objections_then_turns() -> None:
     page = to_page(_debate())
     places = [page.index(each) for each in ("The final answer.", "No plan.", "The first answer.")]
     assert places == sorted(places)
@@ -21,14 +21,14 @@ def test_the_answer_comes_first_then_what_was_contested_then_the_turns() -> None
     assert "<h1>What now?</h1>" in page
 
 
-def test_nothing_is_loaded_from_anywhere() -> None:
+def test_page_loads_no_external_resources() -> None:
     page = to_page(_debate())
     assert "default-src 'none'" in page
     assert not re.search(r"<script|<link|\bsrc=|url\(|@import", page)
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_no_text_becomes_active(attack: str) -> None:
+def test_untrusted_text_cannot_inject_active_content(attack: str) -> None:
     written = _debate().model_dump(mode="json")
     written["question"] = attack
     written["error"] = attack
@@ -46,7 +46,7 @@ def test_no_text_becomes_active(attack: str) -> None:
         assert name != "href" or value.startswith(("http:", "https:", "mailto:"))
 
 
-def test_every_tag_is_known() -> None:
+def test_page_uses_only_allowed_tags() -> None:
     from contend.debates.exports.safe_html import _TAGS
 
     assert set(Elements(to_page(_debate())).tags) <= _TAGS | OWN_TAGS

@@ -1,4 +1,4 @@
-"""The Markdown document of a debate, finished or not."""
+"""The Markdown export of finished and unfinished debates."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -91,7 +91,7 @@ def _debate(**changes: Any) -> StoredDebate:
     return StoredDebate(**values | changes)
 
 
-def test_sections_stand_in_the_order_a_reader_needs_them() -> None:
+def test_sections_are_in_the_expected_order() -> None:
     document = to_markdown(_debate())
     shown = [
         "# What now?",
@@ -120,7 +120,7 @@ def test_sections_stand_in_the_order_a_reader_needs_them() -> None:
     assert document.count("\n\nThe final answer.\n") == 2  # in short, and whole
 
 
-def test_a_failed_debate_has_no_answer_and_says_so() -> None:
+def test_failed_debate_shows_the_error_and_no_answer() -> None:
     state = {"question": "What now?", "seats": [seat.model_dump() for seat in SEATS]}
     document = to_markdown(
         _debate(status="failed", error="Skeptic: 401", state=state, turns=[], user_rating=None)
@@ -131,7 +131,7 @@ def test_a_failed_debate_has_no_answer_and_says_so() -> None:
     assert "## Objections" not in document
 
 
-def test_the_table_adds_up_with_calls_that_brought_no_turn() -> None:
+def test_usage_table_includes_failed_calls() -> None:
     debate = _debate()
     lost = WorkSpan(
         started_at=BEGAN,
@@ -144,14 +144,14 @@ def test_the_table_adds_up_with_calls_that_brought_no_turn() -> None:
     assert "calls that failed" not in to_markdown(debate)
 
 
-def test_a_long_question_is_kept_whole_and_cannot_break_out() -> None:
+def test_a_long_question_is_shown_in_full_inside_a_code_block() -> None:
     question = "Why?\n```\n# Not a heading\n" + "word " * 60
     document = to_markdown(_debate(question=question))
     assert document.startswith("# Why? ``` # Not a heading word")
     assert f"````text\n{question}\n````" in document
 
 
-def test_a_forum_tells_who_moved_whom_and_the_verdict() -> None:
+def test_forum_shows_concessions_and_the_verdict() -> None:
     seats = ForumSettings(seats=[{"name": n, "model": f"openai:{n}"} for n in ("Ann", "Ben")],
                           judge_model="openai:judge").build_seats()  # fmt: skip
     gone = Elimination(
@@ -185,7 +185,7 @@ def test_a_forum_tells_who_moved_whom_and_the_verdict() -> None:
     assert "Ann conceded to Ben in round 2: no argument named." in text
 
 
-def test_what_seats_know_each_other_as() -> None:
+def test_notes_the_labels_of_anonymous_seats() -> None:
     seats = [{"name": name, "model": f"openai:{name}"} for name in ("Ann", "Ben")]
     named = ForumSettings(seats=seats, judge_model="openai:judge")
     hidden = ForumSettings(seats=seats, judge_model="openai:judge", anonymous=True)
@@ -195,7 +195,7 @@ def test_what_seats_know_each_other_as() -> None:
     ]
 
 
-def test_closings_belong_to_no_round() -> None:
+def test_closing_statements_have_their_own_section() -> None:
     said = [("argument", "ann"), ("request", "moderator"), ("closing", "ann"), ("end", "moderator")]
     turns = [_turn(1, phase, seat, f"{seat}: {phase}.") for phase, seat in said]
     document = to_markdown(_debate(protocol="moderated", turns=turns))
@@ -205,7 +205,7 @@ def test_closings_belong_to_no_round() -> None:
     assert "## Round" not in closed
 
 
-def test_an_answer_that_was_kept_stands_where_it_was_given_and_no_more() -> None:
+def test_an_answer_kept_after_a_failed_call_is_not_repeated() -> None:
     first = _turn(0, "propose", "ann", "Keep the monolith.")
     turns = [first, _turn(1, "propose", "ann", first.text, status="kept_previous")]
     document = to_markdown(_debate(turns=turns))
@@ -213,7 +213,7 @@ def test_an_answer_that_was_kept_stands_where_it_was_given_and_no_more() -> None
     assert "*An earlier answer, kept because the call failed.*" in document
 
 
-def test_it_links_its_sections() -> None:
+def test_table_of_contents_links_every_section() -> None:
     document = to_markdown(_debate())
     links = re.findall(r"\[([^\]]+)\]\(#([a-z0-9,-]+)\)", document)
     titles = re.findall(r"^## (.+)$", document, re.MULTILINE)
@@ -222,7 +222,7 @@ def test_it_links_its_sections() -> None:
     assert ("Models, tokens and time", "models-tokens-and-time") in links
 
 
-def test_it_lists_positions_and_demotes_the_headings_of_a_speaker() -> None:
+def test_lists_positions_and_demotes_headings_in_model_text() -> None:
     debate = _debate()
     debate.state["final_answer"] = "# Mine\n\nSo it is."
     for seat in debate.state["seats"][:2]:

@@ -1,4 +1,4 @@
-"""Model text as HTML: formatted, and never active."""
+"""Rendering model text as formatted, safe HTML."""
 
 from html.parser import HTMLParser
 
@@ -119,7 +119,7 @@ def assert_harmless(html: str) -> None:
         )
 
 
-def test_the_usual_forms_are_formatted() -> None:
+def test_formats_common_markdown() -> None:
     html = to_html(TEXT)
     assert "<h4>Keep the <em>monolith</em></h4>" in html
     assert "$5 now and $6 later" in html
@@ -130,7 +130,7 @@ def test_the_usual_forms_are_formatted() -> None:
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_no_attack_becomes_active(attack: str) -> None:
+def test_known_attacks_produce_no_active_content(attack: str) -> None:
     assert_harmless(to_html(attack))
     stream = StreamedHtml()
     stream.add(attack)
@@ -138,17 +138,17 @@ def test_no_attack_becomes_active(attack: str) -> None:
 
 
 @given(st.text(alphabet="<>&\"'`$\\[]()!#*_-|:/= \n\tscriptonxjava", max_size=80))
-def test_no_text_becomes_active(text: str) -> None:
+def test_random_text_produces_no_active_content(text: str) -> None:
     assert_harmless(to_html(text))
 
 
-def test_links_lead_away_without_a_trace() -> None:
+def test_links_have_noopener_noreferrer_and_nofollow() -> None:
     html = to_html("[x](https://a.example/)")
     assert html == '<p><a href="https://a.example/" rel="noopener noreferrer nofollow">x</a></p>\n'
 
 
 @pytest.mark.parametrize("step", [1, 7, 40])
-def test_a_streamed_text_ends_as_the_whole_one(step: int) -> None:
+def test_streamed_html_ends_equal_to_html_of_the_whole_text(step: int) -> None:
     stream, blocks = StreamedHtml(), [""]
     for start in range(0, len(TEXT), step):
         stream.add(TEXT[start : start + step])
@@ -174,7 +174,7 @@ def split_blocks(html: str) -> list[str]:
     return blocks
 
 
-def test_a_long_open_block_is_shown_as_it_is() -> None:
+def test_a_long_unclosed_block_is_shown_as_plain_text() -> None:
     stream = StreamedHtml()
     stream.add("One.\n\n```\n" + "<b>\n" * 10_000)
     assert stream.render()[1].startswith("<p>One.</p>\n<pre>```\n&lt;b&gt;")
@@ -182,7 +182,7 @@ def test_a_long_open_block_is_shown_as_it_is() -> None:
     assert stream.render() == (2, "<p>more</p>\n")  # the long block is not sent again
 
 
-def test_a_text_without_end_is_shown_as_it_is() -> None:
+def test_an_overlong_text_is_shown_as_plain_text() -> None:
     text = "*a* <b>\n\n" * 20_000
     stream = StreamedHtml()
     stream.add(text)
@@ -190,13 +190,15 @@ def test_a_text_without_end_is_shown_as_it_is() -> None:
     assert to_html(text).startswith("<pre>*a* &lt;b&gt;")
 
 
-def test_a_paragraph_without_end_is_shown_as_it_is() -> None:
+def test_an_overlong_paragraph_is_shown_as_plain_text() -> None:
     html = to_html("# A *b*\n\n" + r"\(" * 5_000 + "<b>\n\nAn *end*.")
     assert html.startswith("<h4>A <em>b</em></h4>\n<p>\n\\(\\(")
     assert html.endswith("&lt;b&gt;</p>\n<p>An <em>end</em>.</p>\n")
 
 
-def test_each_added_piece_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_streaming_parses_only_the_unfinished_block_and_new_text(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     parsed: list[str] = []
     parse = safe_html._parser().parse
 
@@ -215,7 +217,7 @@ def test_each_added_piece_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-def test_only_what_ends_a_line_in_markdown_ends_a_block(end: str) -> None:
+def test_only_markdown_line_endings_end_a_block(end: str) -> None:
     text = f"a\u2028b\x0cc{end}{end}d\x85e{end}{end}f"
     stream = StreamedHtml()
     for char in text:
@@ -224,6 +226,6 @@ def test_only_what_ends_a_line_in_markdown_ends_a_block(end: str) -> None:
     assert split_blocks(stream.whole()) == split_blocks(to_html(text))
 
 
-def test_an_invalid_formula_is_shown_as_it_is() -> None:
+def test_an_invalid_or_overlong_formula_is_shown_as_source() -> None:
     assert to_html("$x^$") == '<p><code class="formula">x^</code></p>\n'
     assert to_html("$" + "x" * 3_000 + "$").startswith('<p><code class="formula">xxx')

@@ -1,4 +1,4 @@
-"""The answer in short, what changed since the first draft, and who still disagrees."""
+"""The short answer, changes since the first draft, and remaining dissent."""
 
 from typing import Any
 
@@ -46,11 +46,11 @@ def _record(**changed: Any) -> dict[str, Any]:
         (f"One. {'Two ' * 130}is long. Three.", "One."),
     ],
 )
-def test_the_first_sentences_without_headings_tables_and_code(text: str, short: str) -> None:
+def test_short_answer_skips_headings_tables_and_code(text: str, short: str) -> None:
     assert short_answer(text) == short
 
 
-def test_the_facts_of_a_verdict() -> None:
+def test_verdict_lists_objections_score_stop_reason_and_cost() -> None:
     assert verdict_facts(_record()) == [
         ("Open", "🔴 S1 No cost."),
         ("Score", "7.5 of 10 by b:y"),
@@ -64,7 +64,7 @@ def test_the_facts_of_a_verdict() -> None:
     assert "Open" not in dict(verdict_facts(_record(points={"open": [], "resolved": []})))
 
 
-def test_what_changed_since_the_first_draft() -> None:
+def test_lists_changes_since_the_first_draft() -> None:
     assert changes(_record()) == [
         "1 of 2 sentences of the answer are in the first draft.",
         "New: Measure first.",
@@ -76,7 +76,7 @@ def test_what_changed_since_the_first_draft() -> None:
     assert changes(_record(turns=others)) == []
 
 
-def test_who_still_disagrees() -> None:
+def test_lists_seats_that_still_disagree() -> None:
     assert dissent(_record()) == ["Skeptic: S1 No cost."]
     forum = _record(
         points={"open": [], "resolved": []},

@@ -1,5 +1,3 @@
-"""The words shown to people."""
-
 import re
 from typing import get_args
 
@@ -8,7 +6,7 @@ from contend.graph.stop_reasons import StopReason
 from tests.cli.support import ROOT
 
 
-def test_every_stop_reason_has_words() -> None:
+def test_every_stop_reason_has_a_label() -> None:
     assert set(STOP_WORDS) == set(get_args(StopReason))
 
 
@@ -18,7 +16,7 @@ def test_cached_tokens_are_part_of_the_input() -> None:
     assert usage_words(usage | {"cached_tokens": None}) == "2,000 in, 30 out"
 
 
-def test_whatever_did_not_go_as_planned_has_words_in_exports_and_on_the_page() -> None:
+def test_every_degradation_has_a_label_in_exports_and_on_the_web_page() -> None:
     reporting = re.compile(r'report_(?:problem|missing)\((?:[^()"]|\([^()]*\))*"([a-z_]+)"')
     sources = [path.read_text("utf-8") for path in (ROOT / "nodes").rglob("*.py")]
     reported = {what for source in sources for what in reporting.findall(source)} - {"round"}

@@ -1,4 +1,4 @@
-"""PostgreSQL below the records: its address, the pool, the saver, and what they must not tell."""
+"""PostgreSQL: its address, the connection pool, the saver, and hidden passwords."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -52,7 +52,7 @@ def test_an_address_is_shown_without_its_password(url: str, shown: str) -> None:
     assert "cret/" not in repr(where)
 
 
-def test_the_address_wins_over_our_defaults() -> None:
+def test_address_overrides_our_defaults() -> None:
     where = read_address("postgresql://h/d?connect_timeout=3&application_name=mine")
     assert where.parts()["connect_timeout"] == "3"
     assert where.parts()["application_name"] == "mine"
@@ -71,7 +71,7 @@ def test_the_address_wins_over_our_defaults() -> None:
         "hush",
     ],
 )
-def test_an_address_that_cannot_be_read_is_refused_unrepeated(
+def test_invalid_address_is_refused_without_repeating_it(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", url)
@@ -82,7 +82,7 @@ def test_an_address_that_cannot_be_read_is_refused_unrepeated(
 
 
 @pytest.mark.parametrize("blank", ["", "  "])
-def test_no_address_means_the_file(blank: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_empty_address_selects_the_sqlite_file(blank: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", blank)
     assert database() == data_home() / "contend.db"
 
@@ -95,7 +95,7 @@ def test_no_address_means_the_file(blank: str, monkeypatch: pytest.MonkeyPatch) 
         (("contend:", "nobody:"), "password authentication failed"),
     ],
 )
-async def test_a_server_that_refuses_us_is_told_with_its_reason(
+async def test_refused_connection_is_reported_with_its_reason(
     change: tuple[str, str], why: str, postgres: PostgresServer
 ) -> None:
     where = read_address(postgres.url().replace(*change))
@@ -107,14 +107,14 @@ async def test_a_server_that_refuses_us_is_told_with_its_reason(
     assert "wrong-0123456789" not in str(refused.value)
 
 
-async def test_a_broken_statement_is_no_outage(postgres_url: str) -> None:
+async def test_invalid_statement_is_not_an_outage(postgres_url: str) -> None:
     where = read_address(postgres_url)
     async with await psycopg.AsyncConnection.connect(where.conninfo) as connection:
         with pytest.raises(psycopg.ProgrammingError), where.outages_reported():
             await connection.execute("SELECT nonsense")
 
 
-def test_many_first_starts_at_once_make_the_checkpoint_tables(empty_url: str) -> None:
+def test_concurrent_first_starts_create_the_checkpoint_tables(empty_url: str) -> None:
     async def start() -> Any:
         async with checkpointer() as saver:
             return await saver.aget_tuple(CONFIG)
@@ -128,7 +128,7 @@ def test_many_first_starts_at_once_make_the_checkpoint_tables(empty_url: str) ->
     assert found == (len(AsyncPostgresSaver.MIGRATIONS), len(AsyncPostgresSaver.MIGRATIONS) - 1)
 
 
-async def test_debates_have_savers_of_their_own_over_one_pool(postgres_url: str) -> None:
+async def test_debates_have_their_own_savers_on_a_shared_pool(postgres_url: str) -> None:
     async with checkpointer() as first:
         async with checkpointer() as second:
             assert isinstance(first, AsyncPostgresSaver)
@@ -142,7 +142,7 @@ async def test_debates_have_savers_of_their_own_over_one_pool(postgres_url: str)
         assert await third.aget_tuple(CONFIG) is None
 
 
-async def test_what_cannot_be_saved_is_private_and_brought_in_first(
+async def test_unsaved_results_are_private_and_saved_on_the_next_start(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with checkpointer() as saver:
@@ -161,7 +161,7 @@ async def test_what_cannot_be_saved_is_private_and_brought_in_first(
     assert not file.exists()
 
 
-async def test_an_outage_is_waited_for_once_by_all_who_finish_amid_it(
+async def test_concurrent_writes_during_an_outage_make_one_attempt(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
@@ -193,7 +193,7 @@ async def test_an_outage_is_waited_for_once_by_all_who_finish_amid_it(
         ),
     ],
 )
-async def test_whatever_is_read_the_server_may_be_away_for_a_moment(
+async def test_reads_are_retried_after_a_brief_outage(
     name: str, ask: Any, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers = iter([_gone, getattr(AsyncPostgresSaver, name)])
@@ -229,7 +229,7 @@ async def test_a_checkpoint_is_not_saved_before_the_writes_it_stands_on(
 async def test_an_outage_after_a_checkpoint_is_saved_does_not_fail_the_step(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only the results of the finished step could not be deleted, which nobody reads again."""
+    """The undeleted results of the finished step are never read again."""
     save = AsyncPostgresSaver.aput
 
     async def save_and_go(saver: Any, *given: Any) -> Any:
@@ -248,10 +248,10 @@ async def test_an_outage_after_a_checkpoint_is_saved_does_not_fail_the_step(
     assert newest.config == saved
 
 
-async def test_a_question_that_no_front_end_has_cleaned_does_not_break_it(
+async def test_question_with_invalid_characters_is_cleaned_and_stored(
     postgres_url: str,
 ) -> None:
-    """As a client of `langgraph dev` may send it."""
+    """A client of `langgraph dev` can send such a question."""
     async with checkpointer() as saver:
         played = await play(full_cast(), "nul \x00, half a pair \ud83d?", saver=saver, max_rounds=3)
         found = await saver.aget_tuple({"configurable": {"thread_id": THREAD}})

@@ -79,7 +79,7 @@ async def test_a_value_is_stored_once_until_the_thread_is_deleted() -> None:
 
 
 @pytest.mark.usefixtures("use_database")
-async def test_an_edit_of_an_old_step_stays_and_what_it_replaced_does_not_return() -> None:
+async def test_edit_of_an_old_step_is_kept_when_the_debate_continues() -> None:
     cast, settings = full_cast(), scripted_settings(min_rounds=1, max_rounds=1)
     at: Any = {"configurable": {"thread_id": THREAD}}
     async with checkpointer() as saver:

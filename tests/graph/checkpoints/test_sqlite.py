@@ -1,4 +1,4 @@
-"""SQLite below the records: which errors are outages, and the queue of writers."""
+"""SQLite: which errors count as outages, and the queue of writers."""
 
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +33,7 @@ def test_a_locked_file_is_an_outage(file: SqliteFile) -> None:
             other.execute("CREATE TABLE more (x)")
 
 
-def test_a_full_disk_is_an_outage_and_says_so(file: SqliteFile) -> None:
+def test_full_disk_is_reported_as_an_outage(file: SqliteFile) -> None:
     with closing(sqlite3.connect(file.path)) as opened:
         opened.execute("CREATE TABLE some (x)")
         opened.execute("PRAGMA max_page_count=1")
@@ -52,7 +52,7 @@ def test_extended_error_codes_count_as_their_primary_ones(code: int, file: Sqlit
     assert isinstance(file.as_outage(error), DatabaseUnavailable)
 
 
-def test_a_broken_statement_is_no_outage(file: SqliteFile) -> None:
+def test_invalid_statement_is_not_an_outage(file: SqliteFile) -> None:
     with (
         closing(sqlite3.connect(file.path)) as opened,
         pytest.raises(sqlite3.OperationalError, match="no such table"),
@@ -68,7 +68,7 @@ def test_the_same_file_has_one_queue(tmp_path: Path) -> None:
 
 @contextmanager
 def queued(file: SqliteFile, writers: Sequence[Callable[[], T]]) -> Iterator[list[Future[T]]]:
-    """Let writers wait in this order; their turns come after the block."""
+    """Queue writers in this order; they run after the block."""
     with ThreadPoolExecutor(len(writers)) as pool, file.wait_in_queue():
         waiting = []
         for number, write in enumerate(writers):
@@ -78,7 +78,7 @@ def queued(file: SqliteFile, writers: Sequence[Callable[[], T]]) -> Iterator[lis
         yield waiting
 
 
-def test_writers_come_in_the_order_they_asked(file: SqliteFile) -> None:
+def test_writers_run_in_the_order_they_queued(file: SqliteFile) -> None:
     order = list[int]()
 
     def write(number: int) -> None:
@@ -90,14 +90,14 @@ def test_writers_come_in_the_order_they_asked(file: SqliteFile) -> None:
     assert order == list(range(8))
 
 
-def test_a_writer_that_fails_gives_its_place_to_the_next(file: SqliteFile) -> None:
+def test_failing_writer_does_not_block_the_next(file: SqliteFile) -> None:
     with pytest.raises(ZeroDivisionError), file.wait_in_queue():
         raise ZeroDivisionError
     with file.wait_in_queue():
         pass
 
 
-def test_writers_that_waited_while_the_file_was_locked_do_not_each_try_again(
+def test_queued_writers_fail_without_retrying_a_locked_file(
     file: SqliteFile,
 ) -> None:
     attempts = list[int]()

@@ -1,4 +1,4 @@
-"""The saver on SQLite: a lock or a full disk costs no paid result."""
+"""The SQLite saver keeps paid results despite a lock or a full disk."""
 
 import asyncio
 import errno
@@ -55,7 +55,7 @@ async def writes_found() -> list[tuple[str, Any]]:
     return [(channel, value) for _, channel, value in found.pending_writes or []]
 
 
-async def test_a_locked_database_costs_no_paid_result() -> None:
+async def test_locked_database_loses_no_paid_result() -> None:
     async with checkpointer() as saver:
         at = await saver.aput(CONFIG, empty_checkpoint(), {"step": 1}, {})
         with locked():
@@ -67,7 +67,7 @@ async def test_a_locked_database_costs_no_paid_result() -> None:
     assert aside() == []
 
 
-async def test_a_full_database_costs_no_paid_result_and_locks_nobody_out() -> None:
+async def test_full_database_loses_no_paid_result_and_holds_no_lock() -> None:
     async with checkpointer() as saver:
         at = await saver.aput(CONFIG, empty_checkpoint(), {"step": 1}, {})
         writer_of(saver).conn.execute("PRAGMA max_page_count=1")
@@ -80,8 +80,10 @@ async def test_a_full_database_costs_no_paid_result_and_locks_nobody_out() -> No
     assert await writes_found() == paid
 
 
-async def test_a_full_disk_has_room_for_paid_results(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The folder of kept results is on the same disk: reserved space is freed for them."""
+async def test_reserved_space_is_used_for_paid_results_on_a_full_disk(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Unsaved results are stored on the same disk, so reserved space is freed for them."""
     reserve, write = data_home() / "unsaved" / "reserve", write_private_file
 
     def no_space(file: Path, content: bytes) -> None:
@@ -99,7 +101,7 @@ async def test_a_full_disk_has_room_for_paid_results(monkeypatch: pytest.MonkeyP
     assert await writes_found() == PAID
 
 
-async def test_a_result_that_cannot_be_kept_pauses_the_debate(
+async def test_result_that_cannot_be_stored_raises_an_outage(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def no_space(*_: object) -> None:
@@ -112,7 +114,7 @@ async def test_a_result_that_cannot_be_kept_pauses_the_debate(
             await saver.aput_writes(at, PAID, "task", "path")
 
 
-async def test_a_cancelled_write_is_made_and_leaves_the_file_unlocked() -> None:
+async def test_cancelled_write_completes_and_leaves_the_file_unlocked() -> None:
     async with checkpointer() as saver:
         at = await saver.aput(CONFIG, empty_checkpoint(), {"step": 1}, {})
         with opened_file(data_home() / "contend.db").wait_in_queue():
@@ -126,7 +128,7 @@ async def test_a_cancelled_write_is_made_and_leaves_the_file_unlocked() -> None:
     assert await writes_found() == PAID
 
 
-async def test_finished_calls_are_on_disk_however_busy_the_event_loop_is() -> None:
+async def test_finished_calls_are_written_while_the_event_loop_is_blocked() -> None:
     async with checkpointer() as saver:
         at = await saver.aput(CONFIG, empty_checkpoint(), {"step": 1}, {})
         writing = [
@@ -154,8 +156,8 @@ async def test_writes_of_a_call_are_saved_all_or_none() -> None:
             assert other.execute("SELECT count(*) FROM writes").fetchone() == (0,)
 
 
-async def test_many_savers_at_once_get_their_turn_whatever_sqlite_would_do() -> None:
-    """With no busy timeout at all, SQLite itself would refuse most of them."""
+async def test_concurrent_savers_all_succeed_without_a_busy_timeout() -> None:
+    """Without a busy timeout, SQLite itself would refuse most of them."""
 
     async def save(number: int) -> None:
         config: Any = {"configurable": {"thread_id": f"t{number}", "checkpoint_ns": ""}}

@@ -124,7 +124,7 @@ Would-benefit-from-finetune: false"""
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
-    """A copy of the product with the new protocol in it."""
+    """Create a copy of the product with the new protocol."""
     package = tmp_path / "site" / "contend"
     shutil.copytree(ROOT / "contend", package)
     for room in ROOMS:
@@ -151,7 +151,7 @@ def _said(request: Request) -> Reply:
 
 
 @pytest.mark.slow
-def test_a_sixth_protocol_runs_everywhere(site: Path, tmp_path: Path) -> None:
+def test_new_protocol_works_in_ask_list_show_export_and_graph(site: Path, tmp_path: Path) -> None:
     def contend(*arguments: str) -> str:
         return subprocess.run(
             [sys.executable, "-m", "contend", *arguments],

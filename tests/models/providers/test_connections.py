@@ -1,4 +1,4 @@
-"""The connections that all models of an event loop share."""
+"""The connection pool shared by all models of an event loop."""
 
 import asyncio
 import gzip
@@ -71,7 +71,7 @@ def client(library: Any, **options: Any) -> Any:
 
 
 @every_library
-async def test_clients_take_turns_on_one_connection(library: Any) -> None:
+async def test_clients_reuse_one_connection(library: Any) -> None:
     peer = Peer(answer(b"yes"))
     async with served(peer) as url:
         for _ in range(3):
@@ -81,7 +81,7 @@ async def test_clients_take_turns_on_one_connection(library: Any) -> None:
 
 
 @every_library
-async def test_a_connection_whose_socket_rested_is_used_again(
+async def test_a_connection_is_reused_after_its_socket_was_paused(
     library: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stream_batches, "_LEAST_LINES", 0)
@@ -117,7 +117,7 @@ async def test_compressed_answers_are_read(library: Any) -> None:
 
 
 @every_library
-async def test_a_redirect_is_left_to_the_client(library: Any) -> None:
+async def test_redirects_are_returned_to_the_client(library: Any) -> None:
     moved = b"HTTP/1.1 302 Found\r\nLocation: /y\r\nContent-Length: 0\r\n\r\n"
     async with served(Peer(moved)) as url, client(library) as asking:
         assert (await asking.get(url)).status_code == 302
@@ -141,13 +141,13 @@ async def test_errors_are_those_of_the_library(library: Any, peer: Peer, error: 
 
 
 @every_library
-async def test_nobody_listening_is_a_connect_error(library: Any) -> None:
+async def test_a_refused_connection_raises_a_connect_error(library: Any) -> None:
     async with client(library) as asking:
         with pytest.raises(library.ConnectError, match="Cannot connect"):
             await asking.get("http://127.0.0.1:1/x")
 
 
-async def test_a_stream_that_is_given_up_does_not_keep_its_connection() -> None:
+async def test_an_abandoned_stream_closes_its_connection() -> None:
     peer = Peer(answer(b"half", length=8))
     async with served(peer) as url, client(httpx2) as asking:
         async with asking.stream("GET", url) as response:
@@ -158,7 +158,7 @@ async def test_a_stream_that_is_given_up_does_not_keep_its_connection() -> None:
 
 
 def test_connections_are_closed_when_the_event_loop_ends(server: ModelServer) -> None:
-    """Even where nothing closes the models, as in `langgraph dev`."""
+    """Even if nothing closes the models, as in `langgraph dev`."""
     server.script = always(Reply("Yes."))
 
     async def run() -> Any:
@@ -180,7 +180,7 @@ async def test_the_last_run_closes_the_connections(server: ModelServer) -> None:
 
 
 @pytest.mark.parametrize("name", ["HTTP_PROXY", "https_proxy", "ALL_PROXY"])
-def test_behind_a_proxy_clients_connect_by_themselves(
+def test_clients_do_not_use_the_pool_with_a_proxy(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_PROXY", "localhost")
@@ -190,7 +190,7 @@ def test_behind_a_proxy_clients_connect_by_themselves(
 
 
 @every_library
-async def test_a_password_in_the_address_becomes_a_header(library: Any) -> None:
+async def test_a_password_in_the_url_is_sent_as_a_header(library: Any) -> None:
     async with (
         served(Peer(answer(b"Hello."))) as url,
         library.AsyncClient(transport=PooledTransport(library)) as client,

@@ -75,13 +75,13 @@ def _gguf(path: Path, context: int) -> Path:
     return path
 
 
-def test_a_known_name_is_found_below_the_home(tmp_path: Path) -> None:
+def test_finds_a_known_model_in_the_data_folder(tmp_path: Path) -> None:
     path = embedded.find_weights(SMALLEST, tmp_path)
     assert path == weights_path(KNOWN[SMALLEST], tmp_path)
     assert embedded.context_tokens(path) == 8192
 
 
-def test_a_users_own_file_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_accepts_the_users_own_model_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _gguf(tmp_path / "own.gguf", 2048)
     monkeypatch.setenv("HOME", str(tmp_path))
     path = embedded.find_weights("~/own.gguf", tmp_path / "home")
@@ -114,9 +114,7 @@ DAMAGED = {
 
 
 @pytest.mark.parametrize("content", DAMAGED.values(), ids=DAMAGED)
-async def test_a_damaged_file_is_refused_and_costs_no_memory(
-    tmp_path: Path, content: bytes
-) -> None:
+async def test_refuses_a_damaged_file(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "damaged.gguf"
     path.write_bytes(content)
     assert embedded.context_tokens(path) == 8192
@@ -124,7 +122,7 @@ async def test_a_damaged_file_is_refused_and_costs_no_memory(
         await check_models([f"embedded:{path}"])
 
 
-def test_numbers_in_arrays_are_passed_over(tmp_path: Path) -> None:
+def test_skips_arrays_in_the_gguf_header(tmp_path: Path) -> None:
     path = tmp_path / "own.gguf"
     array = struct.pack("<IIQ", 9, 4, 3) + b"\0" * 12
     key = b"llama.context_length"
@@ -133,7 +131,7 @@ def test_numbers_in_arrays_are_passed_over(tmp_path: Path) -> None:
     assert embedded.context_tokens(path) == 1024
 
 
-async def test_a_machine_without_its_libraries_is_told(
+async def test_reports_missing_system_libraries(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(name: str) -> None:
@@ -147,18 +145,18 @@ async def test_a_machine_without_its_libraries_is_told(
 
 
 @pytest.mark.parametrize("name", ["~nobody-of-this-name/a.gguf", "a\0.gguf"])
-async def test_a_path_that_cannot_be_is_refused(name: str) -> None:
+async def test_refuses_an_invalid_path(name: str) -> None:
     with pytest.raises(BadInput, match="Cannot read"):
         await check_models([f"embedded:{name}"])
 
 
 @pytest.mark.parametrize("name", ["unknown", "gpt-4", ""])
-def test_other_names_are_refused_with_the_ones_there_are(name: str, tmp_path: Path) -> None:
+def test_refuses_an_unknown_name_and_lists_the_known_ones(name: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=f"embedded:{SMALLEST}"):
         embedded.find_weights(name, tmp_path)
 
 
-def test_a_file_that_is_no_gguf_is_refused(tmp_path: Path) -> None:
+def test_refuses_a_missing_file_and_one_that_is_not_gguf(tmp_path: Path) -> None:
     fake = tmp_path / "fake.gguf"
     fake.write_text("hello")
     with pytest.raises(ValueError, match="not a GGUF file"):
@@ -167,13 +165,13 @@ def test_a_file_that_is_no_gguf_is_refused(tmp_path: Path) -> None:
         embedded.find_weights(str(tmp_path / "absent.gguf"), tmp_path)
 
 
-def test_missing_weights_say_how_to_get_them(tmp_path: Path) -> None:
+def test_reports_how_to_pull_missing_weights(tmp_path: Path) -> None:
     path = embedded.find_weights(SMALLEST, tmp_path)
     with pytest.raises(embedded.EmbeddedUnavailable, match="contend models pull"):
         embedded.chat_model(path, temperature=0.5)
 
 
-def test_weights_that_do_not_load_are_told(
+def test_reports_weights_that_do_not_load(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     path = _gguf(tmp_path / "broken.gguf", 512)
@@ -185,7 +183,9 @@ def test_weights_that_do_not_load_are_told(
 
 
 @pytest.mark.embedded
-def test_speeches_end_by_themselves(weights: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_speeches_stop_after_the_allowed_number_of_sentences(
+    weights: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     model = embedded.chat_model(weights, temperature=0.8, max_sentences=3, max_tokens=512)
     for _ in range(3):
         answer = model.invoke(DEBATE)
@@ -219,7 +219,7 @@ def test_two_calls_run_side_by_side_on_one_server(weights: Path) -> None:
 
 
 @pytest.mark.embedded
-async def test_two_models_open_at_once_are_closed_and_opened_again(
+async def test_two_models_can_be_closed_and_reopened_together(
     weights: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CONTEND_HOME", str(ROOT / ".cache" / "home"))
@@ -249,7 +249,7 @@ def test_a_plain_model_answers_in_a_schema(weights: Path) -> None:
 
 
 @pytest.mark.embedded
-def test_the_users_own_settings_for_other_providers_do_not_reach_it(
+def test_settings_for_other_providers_are_ignored(
     weights: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nowhere = "http://127.0.0.1:9"
@@ -264,7 +264,7 @@ def test_the_users_own_settings_for_other_providers_do_not_reach_it(
 
 
 @pytest.mark.embedded
-def test_the_server_is_private(weights: Path) -> None:
+def test_the_server_listens_locally_and_requires_its_key(weights: Path) -> None:
     embedded.chat_model(weights, temperature=0.6)
     served = embedded._serve(weights)
     assert served is embedded._serve(weights)

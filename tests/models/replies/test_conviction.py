@@ -1,4 +1,4 @@
-"""Who concedes, and to whom: nothing is conceded in passing, and a name must be one."""
+"""Concessions count only when stated explicitly, with a name that fits one seat."""
 
 import pytest
 
@@ -43,7 +43,7 @@ KNOWN = {
         ("Hm.\n\nNOT CONVINCED\n\nOr rather:\n\nCONVINCED: Ben", None),
     ],
 )
-def test_the_line_that_concedes(speech: str, convinced: bool | None) -> None:
+def test_reads_a_concession_from_its_own_line(speech: str, convinced: bool | None) -> None:
     claim = claim_from_text(speech)
     assert (claim.convinced if claim else None) == convinced
 
@@ -58,12 +58,14 @@ def test_the_line_that_concedes(speech: str, convinced: bool | None) -> None:
         ({"convinced": False}, ""),
     ],
 )
-def test_a_block_without_a_name_leaves_it_to_the_words(said: dict[str, object], named: str) -> None:
+def test_a_block_without_a_name_takes_the_name_from_the_speech(
+    said: dict[str, object], named: str
+) -> None:
     block = ConvictionBlock.model_validate(said)
     assert claim_from_block(block, "CONVINCED: Ben\nThe costs decide.").named == named
 
 
-def test_null_is_nothing_said() -> None:
+def test_null_fields_count_as_missing() -> None:
     left_empty = {"convinced_by": None, "argument": None, "quote": None, "reasoning": None}
     block = ConvictionBlock.model_validate({"convinced": "false"} | left_empty)
     assert claim_from_block(block, "Mine holds.") == Claim(convinced=False, reasoning="Mine holds.")
@@ -87,18 +89,18 @@ def test_null_is_nothing_said() -> None:
         ("", None),
     ],
 )
-def test_a_name_stands_for_one_seat(named: str, seat: str | None) -> None:
+def test_matches_a_name_to_one_seat(named: str, seat: str | None) -> None:
     assert named_seat(named, KNOWN) == seat
 
 
-def test_names_that_read_alike_stand_for_the_surest() -> None:
+def test_prefers_the_exact_match_among_similar_names() -> None:
     known = {"b": "b", "b-2": "bang", "B": "b", "B!": "bang", "B-2": "two"}
     assert named_seat("B-2", known) == "two"
     assert named_seat("B!", known) == "bang"
     assert named_seat("B", known) == "b"
 
 
-def test_a_report_cannot_concede_for_the_speaker() -> None:
+def test_extraction_cannot_concede_for_the_speaker() -> None:
     report = ConvictionBlock(convinced=True, convinced_by="Ben")
     assert claim_from_report(report, "Ben is wrong in every respect.") is None
     claim = claim_from_report(report, "All in all Ben persuaded me.")

@@ -1,4 +1,4 @@
-"""Reading critiques: the words real models use, ids and the ledger of points."""
+"""Parsing of critiques: verdicts, scores, point ids and statuses."""
 
 import pytest
 
@@ -224,7 +224,7 @@ def shown(assessment: Assessment | None) -> str:
 
 
 @pytest.mark.parametrize(("speech", "meaning"), READABLE)
-def test_what_a_critique_says(speech: str, meaning: str) -> None:
+def test_reads_points_readiness_and_score_of_a_critique(speech: str, meaning: str) -> None:
     assessment = assessment_from_text(speech, KNOWN)
     assert shown(assessment) == meaning
     assert assessment is not None
@@ -232,12 +232,12 @@ def test_what_a_critique_says(speech: str, meaning: str) -> None:
 
 
 @pytest.mark.parametrize("speech", UNREADABLE)
-def test_what_could_be_meant_either_way_is_left_unread(speech: str) -> None:
+def test_ambiguous_critiques_are_not_interpreted(speech: str) -> None:
     assert shown(assessment_from_text(speech, KNOWN)) == "?"
 
 
 @pytest.mark.parametrize("speech", UNREADABLE)
-def test_what_is_unread_stops_nothing(speech: str) -> None:
+def test_an_unreadable_critique_does_not_stop_the_debate(speech: str) -> None:
     assert stop_rule(assessment_from_text(speech, KNOWN), 4, AdversarialSettings()) is None
 
 
@@ -254,7 +254,7 @@ def test_what_is_unread_stops_nothing(speech: str) -> None:
         (SIGNAL, False),
     ],
 )
-def test_whether_nothing_critical_is_left(speech: str, said: bool) -> None:
+def test_reads_whether_no_critical_point_is_left(speech: str, said: bool) -> None:
     assessment = assessment_from_text(speech, KNOWN)
     assert assessment is not None
     assert assessment.none_critical is said
@@ -272,7 +272,7 @@ def test_whether_nothing_critical_is_left(speech: str, said: bool) -> None:
         ("🔴 3 of 4 numbers are guessed.", "3 of 4 numbers are guessed.", ""),
     ],
 )
-def test_a_point_is_kept_in_its_own_words(speech: str, text: str, note: str) -> None:
+def test_stores_the_text_of_a_point_without_its_label(speech: str, text: str, note: str) -> None:
     assessment = assessment_from_text(speech, KNOWN)
     assert assessment is not None
     assert [(point.text, point.note) for point in assessment.points] == [(text, note)]
@@ -290,7 +290,7 @@ def raised(claimed: str, text: str, status: str = "open") -> CritiquePoint:
     )
 
 
-def test_a_block_cannot_take_an_id_twice_or_invent_one() -> None:
+def test_duplicate_and_unknown_ids_in_a_block_are_replaced() -> None:
     points = [raised("S1", "a"), raised("S1", "b"), raised("S77", "c"), raised("", "d")]
     assessment = assessment_from_block(CritiqueBlock(ready=False, points=points), "…", KNOWN)
     assert [point.id for point in assessment.points] == ["S1", "S3", "S4", "S5"]
@@ -308,19 +308,19 @@ def test_a_block_cannot_take_an_id_twice_or_invent_one() -> None:
         ("", "S3"),
     ],
 )
-def test_an_objection_repeated_without_its_id_is_the_old_one(text: str, point: str) -> None:
+def test_an_objection_repeated_in_a_block_keeps_its_id(text: str, point: str) -> None:
     block = CritiqueBlock(ready=False, points=[raised("", text)])
     assert [p.id for p in assessment_from_block(block, "…", KNOWN).points] == [point]
     assert [p.id for p in assessment_from_report(block, "…", KNOWN).points] == [point]
 
 
-def test_an_objection_repeated_in_words_without_its_id_is_the_old_one() -> None:
+def test_an_objection_repeated_in_text_keeps_its_id() -> None:
     assessment = assessment_from_text("🔴 The cost is guessed.\n🟡 Nobody is named.", KNOWN)
     assert assessment is not None
     assert [p.id for p in assessment.points] == ["S1", "S3"]
 
 
-def test_a_report_cannot_add_a_signal_or_a_score_to_a_speech() -> None:
+def test_extraction_cannot_add_a_ready_signal_or_score() -> None:
     report = CritiqueBlock(ready=True, score=9, points=[raised("S2", "still none")])
     assert shown(assessment_from_report(report, "It is fine, a nine.", KNOWN)) == "M"
     assert shown(assessment_from_report(report, "Split it into 9 services.", KNOWN)) == "M"
@@ -328,7 +328,7 @@ def test_a_report_cannot_add_a_signal_or_a_score_to_a_speech() -> None:
     assert shown(assessment_from_report(report, said, KNOWN)) == "M 9 ready"
 
 
-def test_a_reported_score_cannot_stop_over_an_open_critical_point() -> None:
+def test_an_extracted_score_cannot_override_an_open_critical_point() -> None:
     critical = raised("S1", "guessed").model_copy(update={"severity": "critical"})
     report = CritiqueBlock(ready=False, score=9, points=[critical])
     read = assessment_from_report(report, "Score: 9 of 10.", KNOWN)
@@ -336,9 +336,7 @@ def test_a_reported_score_cannot_stop_over_an_open_critical_point() -> None:
     assert stop_rule(read, 4, AdversarialSettings()) is None
 
 
-def test_a_report_or_a_block_without_points_says_nothing_is_left_only_if_no_mark_says_else() -> (
-    None
-):
+def test_an_empty_block_clears_critical_points_unless_the_text_marks_one() -> None:
     empty = CritiqueBlock(ready=False, points=[])
     assert not assessment_from_report(empty, "I have my doubts.", []).none_critical
     assert assessment_from_block(empty, "Nothing is left to mend.", []).none_critical
@@ -348,7 +346,7 @@ def test_a_report_or_a_block_without_points_says_nothing_is_left_only_if_no_mark
     assert not assessment_from_block(only_major, "🔴 Wrong.\n🟡 No plan.", []).none_critical
 
 
-def test_points_with_the_same_or_no_text_are_not_lost() -> None:
+def test_points_without_text_keep_their_stored_text() -> None:
     settled = CritiquePoint(id="S2", severity="minor", status="resolved", text="")
     left = CritiquePoint(id="S1", severity="critical", status="open", text="")
     assessment = assessment_from_block(
@@ -361,7 +359,7 @@ def test_points_with_the_same_or_no_text_are_not_lost() -> None:
     assert not assessment.none_critical
 
 
-def test_a_report_cannot_resolve_what_was_never_raised() -> None:
+def test_extraction_cannot_resolve_a_point_that_was_never_raised() -> None:
     new = CritiquePoint(severity="critical", status="resolved", text="No rollback.")
     old = CritiquePoint(id="S1", severity="critical", status="resolved", text="Sourced.")
     report = CritiqueBlock(ready=False, points=[new, old])
@@ -378,7 +376,7 @@ def test_a_report_cannot_resolve_what_was_never_raised() -> None:
         ("word " * 23 + "end .", "word " * 23 + "end ."),
     ],
 )
-def test_an_objection_that_was_cut_ends_at_a_word(text: str, kept: str) -> None:
+def test_a_truncated_objection_ends_at_a_word(text: str, kept: str) -> None:
     point = ShortPoint.model_validate({"severity": "major", "status": "open", "text": text})
     assert point.text == kept
     assert ShortPoint.model_json_schema()["properties"]["text"]["maxLength"] == 120
@@ -388,5 +386,5 @@ def test_an_objection_that_was_cut_ends_at_a_word(text: str, kept: str) -> None:
     ("written", "status"),
     [("UNRESOLVED", "open"), ("new", "open"), ("Partially_resolved", "partial"), ("Open", "open")],
 )
-def test_a_status_may_be_in_the_words_of_the_speech(written: str, status: str) -> None:
+def test_accepts_synonyms_for_a_status(written: str, status: str) -> None:
     assert raised("S1", "guessed", written).status == status

@@ -1,4 +1,4 @@
-"""What a judge's words decide: one line counts, and nothing in passing."""
+"""The judge's decision counts only on a line of its own."""
 
 import pytest
 from hypothesis import given
@@ -49,7 +49,7 @@ from contend.models.replies.decision import (
         ("> STOP", None),
     ],
 )
-def test_the_line_that_decides(speech: str, decided: str | None) -> None:
+def test_reads_the_decision_from_its_own_line(speech: str, decided: str | None) -> None:
     read = decision_from_text(speech)
     assert (read.decision if read else None) == decided
 
@@ -63,7 +63,7 @@ def test_the_line_that_decides(speech: str, decided: str | None) -> None:
         ("Much is open.", "continue", None),
     ],
 )
-def test_a_report_cannot_decide_for_the_judge(
+def test_extraction_cannot_decide_what_the_judge_did_not_say(
     speech: str, reported: str, decided: str | None
 ) -> None:
     report = DecisionBlock.model_validate({"decision": reported})
@@ -71,17 +71,17 @@ def test_a_report_cannot_decide_for_the_judge(
     assert (read.decision if read else None) == decided
 
 
-def test_null_is_nothing_said() -> None:
+def test_null_reasoning_falls_back_to_the_speech() -> None:
     block = DecisionBlock.model_validate({"decision": "stop", "reasoning": None})
     assert decision_from_block(block, "All is said.").reasoning == "All is said."
 
 
-def test_a_blocks_word_may_be_written_in_any_case() -> None:
+def test_decision_in_a_block_may_be_in_any_case() -> None:
     assert DecisionBlock.model_validate({"decision": " STOP "}).decision == "stop"
 
 
 @given(st.text(alphabet="abc STOPCNIUE\n.,>`", max_size=80))
-def test_words_in_the_middle_of_a_line_decide_nothing(noise: str) -> None:
+def test_quoted_decisions_are_ignored(noise: str) -> None:
     quoted = "\n".join(f"> {line}" for line in noise.splitlines())
     assert decision_from_text(quoted) is None
 
@@ -95,7 +95,7 @@ def test_words_in_the_middle_of_a_line_decide_nothing(noise: str) -> None:
         ("STOP", "STOP"),
     ],
 )  # fmt: skip
-def test_the_reasons_are_what_stands_behind_the_word(speech: str, why: str) -> None:
+def test_reasoning_is_the_text_after_the_decision(speech: str, why: str) -> None:
     read = decision_from_text(speech)
     assert read is not None
     assert read.reasoning == why

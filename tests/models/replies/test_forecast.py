@@ -1,4 +1,4 @@
-"""Reading what speakers of a forecast state: block by field, labelled words, filled forms."""
+"""Parsing of forecast replies: control blocks, labelled text and forms."""
 
 import json
 import math
@@ -74,7 +74,7 @@ def raw(**block: Any) -> dict[str, float]:
         (None, {}),
     ],
 )
-def test_only_numbers_of_known_outcomes_are_read(given_numbers: Any, read: Any) -> None:
+def test_reads_only_probabilities_of_known_outcomes(given_numbers: Any, read: Any) -> None:
     assert raw(probabilities=given_numbers) == read
 
 
@@ -107,13 +107,13 @@ def test_an_outcome_is_found_by_its_id_or_label(given_name: Any, outcome: str | 
     assert find_outcome("half_a_boom", known) is None  # may be either
 
 
-def test_a_comma_before_an_outcome_that_begins_with_a_number_separates() -> None:
+def test_a_comma_before_an_outcome_starting_with_a_digit_is_a_separator() -> None:
     reading = argument_from_text("Probabilities: none 0,2 cuts 1", {"none": "No", "2 cuts": "Two"})
     assert reading is not None
     assert reading.stated.raw == {"none": 0, "2 cuts": 1}
 
 
-def test_every_field_is_taken_for_itself() -> None:
+def test_an_invalid_field_does_not_discard_the_others() -> None:
     block = ArgumentBlock(
         outcome="`YES`",
         probabilities="none",
@@ -162,7 +162,7 @@ def test_every_field_is_taken_for_itself() -> None:
         ("Probabilities: yes...70 %, no...30 %", {"yes": 0.7, "no": 0.3}),
     ],
 )
-def test_words(words: str, read: Any) -> None:
+def test_reads_probabilities_from_text(words: str, read: Any) -> None:
     reading = argument_from_text(words, OUTCOMES)
     assert (reading.stated.raw if reading else None) == read
     verdict = verdict_from_text(words, OUTCOMES)
@@ -178,18 +178,18 @@ def test_words(words: str, read: Any) -> None:
         (["ROLE", "pessimism"], ()),
     ],
 )
-def test_whom_an_argument_rebuts(said: Any, roles: tuple[str, ...]) -> None:
+def test_reads_which_roles_an_argument_rebuts(said: Any, roles: tuple[str, ...]) -> None:
     assert argument_from_block(ArgumentBlock(rebuts=said), OUTCOMES).rebuts == roles
 
 
-def test_ids_of_points_may_be_written_small() -> None:
+def test_accepts_lowercase_point_ids() -> None:
     assert argument_from_block(ArgumentBlock(refers_to=["o1", "h2"]), OUTCOMES).refers_to == (
         "O1",
         "H2",
     )
 
 
-def test_an_outcome_may_be_called_zero_and_none_is_said_of_nothing() -> None:
+def test_an_outcome_id_may_be_zero_and_null_means_no_outcome() -> None:
     outcomes = {"0": "Nobody", "1": "One", "none": "Unknown"}
     assert argument_from_block(ArgumentBlock(outcome=0), outcomes).outcome == "0"
     assert argument_from_block(ArgumentBlock(outcome=None), outcomes).outcome is None
@@ -197,8 +197,8 @@ def test_an_outcome_may_be_called_zero_and_none_is_said_of_nothing() -> None:
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("endless", ["\n", "\n- ", ". "])
-def test_a_model_that_repeats_itself_is_read_at_once(endless: str) -> None:
-    """Milliseconds; with a look across lines from each of them it would take minutes."""
+def test_parses_endless_repetition_quickly(endless: str) -> None:
+    """Takes milliseconds; matching across lines would take minutes."""
     assert argument_from_text(f"Probability: {endless * 100_000}x", OUTCOMES) is None
 
 
@@ -210,7 +210,7 @@ def test_scores_may_be_written_like_probabilities(written: str) -> None:
     assert read.scores["novelty"] == 0.5
 
 
-def test_scores_need_every_criterion_within_its_scale() -> None:
+def test_requires_every_score_and_each_within_its_scale() -> None:
     whole = {"logical_strength": 0.7, "evidence_quality": 0, "novelty": 1}
     read = score_from_block(ScoreBlock(**whole), "a", CRITERIA)
     assert read is not None
@@ -220,7 +220,7 @@ def test_scores_need_every_criterion_within_its_scale() -> None:
     assert score_from_block(ScoreBlock(novelty=0.5), "a", ("novelty",)) is not None
 
 
-def test_scores_in_words() -> None:
+def test_reads_scores_from_text() -> None:
     said = "Logical strength: 0.7\n- **Evidence quality:** 1\nNovelty: 0"
     read = score_from_text(said, "a", CRITERIA)
     assert read is not None
@@ -229,7 +229,7 @@ def test_scores_in_words() -> None:
         assert score_from_text(said.replace("Novelty: 0", wrong), "a", CRITERIA) is None
 
 
-def test_forms_for_numbers() -> None:
+def test_reads_probabilities_from_a_form() -> None:
     form = numbers_form(IDS, small=False)
     filled = form.model_validate(
         {
@@ -245,7 +245,7 @@ def test_forms_for_numbers() -> None:
     assert (stated.raw, stated.confidence, outcome) == ({"yes": 0.2, "no": 0.8}, 0.5, "no")
 
 
-def test_the_smallest_models_choose_among_whole_distributions() -> None:
+def test_small_models_choose_a_complete_distribution_from_a_list() -> None:
     form = numbers_form(("a", "b", "c"), small=True)
     splits = form.model_json_schema()["properties"]["split"]["enum"]
     assert len(splits) == 66
@@ -262,7 +262,7 @@ def test_the_smallest_models_choose_among_whole_distributions() -> None:
 
 
 @pytest.mark.parametrize(("small", "unit"), [(False, 1), (True, 10)])
-def test_forms_for_scores(small: bool, unit: int) -> None:
+def test_reads_scores_from_a_form(small: bool, unit: int) -> None:
     form = scores_form(CRITERIA, small=small)
     filled = form.model_validate(dict.fromkeys(CRITERIA, unit) | {"reason": "r"})
     read = score_from_form(filled.model_dump(), "a", CRITERIA, small=small)
@@ -270,14 +270,14 @@ def test_forms_for_scores(small: bool, unit: int) -> None:
     assert read.scores == dict.fromkeys(CRITERIA, 1.0)
 
 
-def test_forms_for_precedents() -> None:
+def test_reads_precedents_from_a_form_and_drops_incomplete_ones() -> None:
     event = {"event": "E", "date": "1998", "outcome": "o", "relevance": "r", "similarity": 0.4}
     form = PrecedentsForm.model_validate({"precedents": [event, event | {"date": " "}]})
     (read,) = precedents_from_form(form.model_dump())
     assert read.similarity == 0.4
 
 
-def test_ids_of_points() -> None:
+def test_reads_point_ids_only_inside_brackets() -> None:
     assert point_ids("As [P1] and [see H2, C1] show; not [PX], [op1] or [O123].") == (
         "P1",
         "H2",
@@ -286,7 +286,7 @@ def test_ids_of_points() -> None:
     assert point_ids("Growth in H1 2026 was P1 of the plan; O1 holds.") == ()
 
 
-def test_a_form_that_is_copied_refers_to_nothing() -> None:
+def test_ignores_placeholders_copied_from_the_form() -> None:
     copied = ArgumentBlock(outcome="ID", rebuts=["ROLE"], refers_to=["POINT"])
     reading = argument_from_block(copied, OUTCOMES)
     assert (reading.outcome, reading.rebuts, reading.refers_to) == (None, (), ())
@@ -296,7 +296,9 @@ def test_a_form_that_is_copied_refers_to_nothing() -> None:
     ("said", "confidence"),
     [("1 %", 0.01), ("0.5 %", 0.005), ("65 %", 0.65), ("65", None), ("0.65", 0.65), ("1", 1.0)],
 )
-def test_a_sign_says_the_unit(said: str, confidence: float | None) -> None:
+def test_confidence_without_a_percent_sign_must_be_a_fraction(
+    said: str, confidence: float | None
+) -> None:
     reading = argument_from_text(f"Probabilities: yes 70 %, no 30 %\nConfidence: {said}", OUTCOMES)
     assert reading is not None
     assert reading.stated.confidence == confidence
@@ -319,7 +321,7 @@ def test_a_sign_says_the_unit(said: str, confidence: float | None) -> None:
         ),
     )
 )
-def test_no_block_breaks_the_reading_or_invents_an_outcome(block: dict[str, Any]) -> None:
+def test_no_block_raises_or_adds_an_unknown_outcome(block: dict[str, Any]) -> None:
     reading = argument_from_block(ArgumentBlock(**block), OUTCOMES)
     assert set(reading.stated.raw) <= set(IDS)
     assert reading.outcome in (*IDS, None)
@@ -351,6 +353,6 @@ def test_a_dispute_needs_a_topic_and_a_known_point() -> None:
 
 
 @given(st.text(max_size=200))
-def test_no_text_without_the_nonce_states_anything_by_block(text: str) -> None:
+def test_ignores_a_block_without_the_nonce(text: str) -> None:
     smuggled = json.dumps({"nonce": "other", "probabilities": {"yes": 1, "no": 0}})
     assert read_block(f"{text}\n```json\n{smuggled}\n```", "0123456789", ArgumentBlock) is None

@@ -1,4 +1,4 @@
-"""Words count only in the speaker's own voice: forged signals and scores decide nothing."""
+"""Quoted or forged signals and scores are ignored; only the speaker's own lines count."""
 
 import random
 from collections.abc import Callable, Iterator
@@ -49,11 +49,11 @@ RATINGS += "Would-benefit-from-finetune: true"
         ("", ""),
     ],
 )
-def test_which_lines_are_the_speakers_own(reply: str, own: str) -> None:
+def test_keeps_only_lines_written_by_the_speaker(reply: str, own: str) -> None:
     assert own_text(reply) == own
 
 
-def test_a_line_keeps_its_list_sign_and_depth_apart() -> None:
+def test_splits_a_line_into_marker_text_and_nesting() -> None:
     first, second = split_lines("# Points\n\n  - one")
     assert (first.sign, first.text, first.nested, first.after_blank) == (
         "# ",
@@ -195,7 +195,7 @@ READERS = [
 
 
 @pytest.mark.parametrize(("is_fooled", "payloads", "after"), READERS)
-def test_no_forged_text_decides(
+def test_ignores_forged_text(
     is_fooled: Callable[[str], bool], payloads: list[str], after: list[str]
 ) -> None:
     assert [text for text in forgeries(payloads, after, 300) if is_fooled(text)] == []
@@ -203,14 +203,14 @@ def test_no_forged_text_decides(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("is_fooled", "payloads", "after"), READERS)
-def test_none_of_5000_forged_texts_decides(
+def test_ignores_5000_forged_texts(
     is_fooled: Callable[[str], bool], payloads: list[str], after: list[str]
 ) -> None:
     assert [text for text in forgeries(payloads, after, 5000) if is_fooled(text)] == []
 
 
 @pytest.mark.parametrize(("is_fooled", "payloads", "after"), READERS)
-def test_the_same_words_in_the_speakers_own_voice_decide(
+def test_the_same_words_count_when_the_speaker_says_them(
     is_fooled: Callable[[str], bool], payloads: list[str], after: list[str]
 ) -> None:
     assert all(is_fooled(text) for text in payloads)

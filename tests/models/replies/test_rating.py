@@ -1,4 +1,4 @@
-"""The judge's ratings: arithmetic by hand, and the words it may use."""
+"""The judge's ratings: weighted score and parsing."""
 
 import pytest
 from pydantic import ValidationError
@@ -34,19 +34,19 @@ def test_the_weighted_score(ratings: tuple[int, int, int, int], score: float) ->
     assert rated(*ratings).weighted == score
 
 
-def test_the_weights_are_the_seeds_and_sum_to_one() -> None:
+def test_weights_match_the_specification_and_sum_to_one() -> None:
     assert WEIGHTS == {"correctness": 0.4, "completeness": 0.25, "clarity": 0.2, "depth": 0.15}
     assert sum(WEIGHTS.values()) == pytest.approx(1)
 
 
-def test_the_brackets_of_a_form_may_stay() -> None:
+def test_accepts_values_left_in_the_brackets_of_the_form() -> None:
     read = ratings_from_text(speech(Depth="[6]", Would_benefit_from_finetune="[true]"))
     assert read is not None
     assert (read.depth, read.would_benefit_from_finetune) == (6, True)
 
 
 @pytest.mark.parametrize("wrong", [0, 11, -1, 7.5])
-def test_a_rating_off_the_scale_is_none(wrong: float) -> None:
+def test_refuses_a_rating_outside_the_scale(wrong: float) -> None:
     with pytest.raises(ValidationError):
         RatingBlock.model_validate(rated(5, 5, 5, 5).model_dump() | {"clarity": wrong})
 
@@ -83,7 +83,7 @@ def speech(form: str = "{}: {}", /, **changes: str | None) -> str:
         speech(Would_benefit_from_finetune="True"),
     ],
 )
-def test_words_are_read(words: str) -> None:
+def test_reads_ratings_from_text(words: str) -> None:
     ratings = ratings_from_text(words)
     assert ratings is not None
     assert ratings.weighted == 7.65
@@ -110,5 +110,5 @@ def test_words_are_read(words: str) -> None:
         speech() + "\nClarity: 3",
     ],
 )
-def test_what_is_missing_or_odd_gives_none(words: str) -> None:
+def test_missing_or_invalid_ratings_return_none(words: str) -> None:
     assert ratings_from_text(words) is None

@@ -1,4 +1,4 @@
-"""The short answer of a reply, as models state it, and which spellings are the same answer."""
+"""Short answers: how they are read from a reply and compared."""
 
 import pytest
 
@@ -66,7 +66,7 @@ def test_a_brief_answer_is_a_few_words(reply: str, answer: str | None) -> None:
         ("0.5", ".5"),
     ],
 )
-def test_spellings_of_one_answer(one: str, other: str) -> None:
+def test_different_spellings_are_the_same_answer(one: str, other: str) -> None:
     assert answer_key(one) == answer_key(other)
 
 
@@ -83,7 +83,7 @@ def test_spellings_of_one_answer(one: str, other: str) -> None:
         ("4", "-4"),
     ],
 )
-def test_different_answers_stay_apart(one: str, other: str) -> None:
+def test_different_answers_have_different_keys(one: str, other: str) -> None:
     assert answer_key(one) != answer_key(other)
 
 
@@ -91,11 +91,11 @@ def test_different_answers_stay_apart(one: str, other: str) -> None:
     ("text", "number"),
     [("$2.50", 2.5), ("- 3", -3.0), ("-$3", -3.0), ("15 km/h", None), ("20%", 20.0), ("ten", None)],
 )
-def test_numbers(text: str, number: float | None) -> None:
+def test_parses_numbers(text: str, number: float | None) -> None:
     assert parse_number(text) == number
 
 
-def test_a_majority_is_more_than_any_other() -> None:
+def test_the_most_frequent_answer_must_not_be_tied() -> None:
     assert most_frequent(["a", "b", "a"]) == "a"
     assert most_frequent(["a", None, None]) == "a"
     assert most_frequent(["a", "b"]) is None

@@ -1,4 +1,4 @@
-"""What viewers see of a reply: no thinking and no control block, whatever the chunking."""
+"""Viewers see no thinking and no control block, however the reply is chunked."""
 
 import json
 from itertools import pairwise
@@ -30,7 +30,7 @@ TAG = "a1b2c3d4e5"
         ("a < b and <thinking> aloud", "a < b and <thinking> aloud", ""),
     ],
 )
-def test_speech_and_thinking_are_parted(reply: str, speech: str, thinking: str) -> None:
+def test_separates_speech_from_thinking(reply: str, speech: str, thinking: str) -> None:
     assert split_thinking(reply) == (speech, thinking)
 
 
@@ -48,7 +48,7 @@ def test_speech_and_thinking_are_parted(reply: str, speech: str, thinking: str) 
         "The tags are\n<think> and\n<thinking>\n, nothing else.",
     ],
 )
-def test_a_tag_that_is_only_mentioned_cuts_nothing(reply: str) -> None:
+def test_a_tag_that_is_only_mentioned_is_kept_as_speech(reply: str) -> None:
     assert split_thinking(reply) == (reply, "")
     assert visible(list(reply)) == visible([reply]) == reply
 
@@ -89,7 +89,7 @@ SEPARATOR = "."  # keeps two tricky neighbours from making a tag together
 
 
 @given(st.lists(kinds, max_size=8), st.lists(st.integers(0, 10_000), max_size=30))
-def test_whatever_the_chunking_the_visible_text_is_the_speech(
+def test_visible_text_does_not_depend_on_chunking(
     parts: list[tuple[str, str]], places: list[int]
 ) -> None:
     reply = SEPARATOR.join(written for written, _ in parts)
@@ -101,7 +101,7 @@ def test_whatever_the_chunking_the_visible_text_is_the_speech(
 @given(st.lists(kinds, max_size=8))
 @example([(f'\n```json\n{{"nonce": "{TAG}", "x": ""}}"}}\n```\n', "\n\n")])
 @example([(f'\n```json\n{{"nonce": "{TAG}", "x": ""}}\nmore"}}\n```\n', "\n\n")])
-def test_what_was_streamed_is_what_is_kept(parts: list[tuple[str, str]]) -> None:
+def test_streamed_text_equals_stored_text(parts: list[tuple[str, str]]) -> None:
     reply = SEPARATOR.join(written for written, _ in parts)
     assert visible(list(reply)).strip() == without_block(split_thinking(reply)[0], TAG)
 
@@ -121,11 +121,11 @@ def test_what_was_streamed_is_what_is_kept(parts: list[tuple[str, str]]) -> None
         ("```\n<think>\nx</think>\n```", "```\n<think>\nx</think>\n```"),
     ],
 )
-def test_what_never_closes(reply: str, shown: str) -> None:
+def test_handles_tags_and_blocks_that_are_never_closed(reply: str, shown: str) -> None:
     assert visible(list(reply)) == visible([reply]) == shown
 
 
-def test_text_is_passed_on_as_soon_as_it_may_be_seen() -> None:
+def test_text_is_streamed_as_soon_as_it_is_known_to_be_visible() -> None:
     sieve = SpeechFilter(TAG)
     assert sieve.feed("The cost ") == "The cost "
     assert sieve.feed("is <th") == "is <th"
@@ -144,7 +144,7 @@ def test_text_is_passed_on_as_soon_as_it_may_be_seen() -> None:
         f'Speech. {{"nonce": "{TAG}", "text": "an \\" escape"}}',
     ],
 )
-def test_a_block_after_other_words_of_its_line_is_hidden(reply: str) -> None:
+def test_hides_a_control_block_that_follows_text_on_its_line(reply: str) -> None:
     assert visible(list(reply)) == visible([reply]) == "Speech. "
 
 
@@ -162,8 +162,8 @@ def test_a_block_after_other_words_of_its_line_is_hidden(reply: str) -> None:
         "<think>" + "so " * 30_000,
     ],
 )
-def test_a_long_reply_streams_in_time_that_grows_with_its_length(noise: str) -> None:
-    """Each character was looked at again for every later one, which took minutes."""
+def test_streaming_a_long_reply_takes_linear_time(noise: str) -> None:
+    """Quadratic scanning took minutes."""
     assert visible(cut(noise, list(range(0, len(noise), 4)))) is not None
     assert visible([noise * 10]) is not None
     assert split_thinking(noise * 10)
@@ -182,7 +182,7 @@ def test_code_is_shown_while_it_is_written() -> None:
     ]
 
 
-def test_a_control_block_is_announced_as_soon_as_it_is_known() -> None:
+def test_is_hiding_is_set_as_soon_as_a_control_block_is_recognized() -> None:
     sieve = SpeechFilter(TAG)
     pieces = ["Said.\n\n", '```json\n{"nonce": "', TAG[:4], TAG[4:], '", "ready": true}\n', "```"]
     hiding = []

@@ -1,4 +1,4 @@
-"""Documents and pictures of single seats: who is shown what, and what is still checked for all."""
+"""Documents and images of single seats: who sees them, and quote checks for all."""
 
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ def files(tmp_path: Path) -> dict[str, Path]:
 def brought(
     files: dict[str, Path], for_all: list[str], **own: list[str]
 ) -> tuple[list[Document], list[Image]]:
-    """Files read and kept as the command does it; pictures are told by their name."""
+    """Read and store files as the command does; `dog` is the only image."""
 
     def paths(names: list[str], *, images: bool) -> list[Path]:
         return [files[name] for name in names if (name == "dog") is images]
@@ -66,7 +66,7 @@ def shown_to(played: Played, model: str) -> set[str]:
     return {name for name in ("contract", "minutes", "letter") if f"[{name}:1]\n" in texts}
 
 
-async def test_a_seat_is_shown_its_own_documents_and_those_of_all(files: dict[str, Path]) -> None:
+async def test_a_seat_sees_its_own_documents_and_the_shared_ones(files: dict[str, Path]) -> None:
     documents, _ = brought(files, ["contract"], ann=["minutes"], ben=["letter"])
     played = await debate(documents)
     assert shown_to(played, "ann") == {"contract", "minutes"}
@@ -78,8 +78,8 @@ async def test_a_seat_is_shown_its_own_documents_and_those_of_all(files: dict[st
     assert kept == {"contract": [], "minutes": ["ann"], "letter": ["ben"]}
 
 
-async def test_the_nearest_of_what_is_not_shown_takes_no_place(files: dict[str, Path]) -> None:
-    """One passage a turn: what Ben may not see must not use it up."""
+async def test_hidden_passages_do_not_use_up_the_passage_limit(files: dict[str, Path]) -> None:
+    """With one passage per turn, one that Ben may not see must not use it up."""
     documents, _ = brought(files, [], ann=["contract", "minutes"], ben=["letter"])
     played = await debate(documents, passages=1)
     assert shown_to(played, "ben") == {"letter"}
@@ -104,7 +104,7 @@ async def test_a_quote_from_a_private_document_is_checked_for_all(files: dict[st
     assert "FOUND at [minutes:1] (Answer A, round 0)" in cast.sent_to("cyd")[1].user
 
 
-async def test_a_picture_is_for_its_seat_alone(files: dict[str, Path]) -> None:
+async def test_an_image_is_shown_only_to_its_seat(files: dict[str, Path]) -> None:
     _, images = brought(files, [], ben=["dog"])
     played = await debate(images=images)
     seeing = [
@@ -115,7 +115,7 @@ async def test_a_picture_is_for_its_seat_alone(files: dict[str, Path]) -> None:
     assert seeing == ["ben"]
 
 
-async def test_only_a_seat_that_is_shown_a_picture_must_see(files: dict[str, Path]) -> None:
+async def test_only_seats_with_images_need_image_support(files: dict[str, Path]) -> None:
     _, images = brought(files, [], ben=["dog"])
     blind = {"name": "Cyd", "model": "scripted:blind"}
     seats = [{"name": "Ben", "model": "scripted:ben"}, blind]
@@ -126,18 +126,18 @@ async def test_only_a_seat_that_is_shown_a_picture_must_see(files: dict[str, Pat
         await debate(images=images, seats=[blind | {"name": "Ben"}, blind])
 
 
-def test_what_several_bring_is_kept_once(files: dict[str, Path]) -> None:
+def test_a_file_given_to_several_seats_is_stored_once(files: dict[str, Path]) -> None:
     documents, images = brought(files, [], ann=["minutes", "dog"], ben=["minutes", "dog"])
     assert [(each.id, each.seats) for each in documents] == [("minutes", ("ann", "ben"))]
     assert [(each.name, each.seats) for each in images] == [("dog.png", ("ann", "ben"))]
 
 
-def test_what_is_for_all_is_for_all_whoever_else_brings_it(files: dict[str, Path]) -> None:
+def test_a_shared_file_stays_shared_if_a_seat_also_has_it(files: dict[str, Path]) -> None:
     documents, images = brought(files, ["minutes", "dog"], ann=["minutes", "dog"])
     assert (documents[0].seats, images[0].seats) == ((), ())
 
 
-def test_a_file_in_the_folder_of_another_is_known_for_the_same(
+def test_recognizes_the_same_content_in_another_seats_folder(
     tmp_path: Path, files: dict[str, Path]
 ) -> None:
     (tmp_path / "copy").mkdir()
@@ -149,7 +149,7 @@ def test_a_file_in_the_folder_of_another_is_known_for_the_same(
     assert given.notices == ("letter.txt has the same content as copy/other.txt.",)
 
 
-def test_every_bad_file_is_named_whoever_brought_it(tmp_path: Path) -> None:
+def test_names_every_bad_file_of_every_seat(tmp_path: Path) -> None:
     own = {"ann": SeatFiles(("gone.txt",), ("gone.png",)), "ben": SeatFiles(("no.pdf",))}
     with pytest.raises(BadInput) as refusal:
         read_attachments([tmp_path / "none.md"], [], own)
@@ -157,7 +157,7 @@ def test_every_bad_file_is_named_whoever_brought_it(tmp_path: Path) -> None:
         assert name in str(refusal.value)
 
 
-def test_a_seat_can_look_at_ten_pictures(tmp_path: Path) -> None:
+def test_limits_images_to_ten_per_seat(tmp_path: Path) -> None:
     paths = []
     for number in range(20):
         paths.append(str(tmp_path / f"{number}.png"))
@@ -172,7 +172,7 @@ def test_a_seat_can_look_at_ten_pictures(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("own", [{"docs": ["a.txt"]}, {"images": ["a.png"]}])
-async def test_a_server_reads_no_paths(own: dict[str, Any]) -> None:
+async def test_a_server_does_not_read_file_paths(own: dict[str, Any]) -> None:
     seats = [{"name": "Ann", "model": "scripted:ann", **own}, {"name": "B", "model": "scripted:b"}]
     cast = refining_cast()
     with pytest.raises(BadInput, match="a server cannot read its clients' files"):
@@ -180,7 +180,7 @@ async def test_a_server_reads_no_paths(own: dict[str, Any]) -> None:
     assert cast.sent == []
 
 
-async def test_a_server_takes_kept_documents_for_single_seats(files: dict[str, Path]) -> None:
+async def test_a_server_accepts_stored_documents_for_single_seats(files: dict[str, Path]) -> None:
     documents, _ = brought(files, [], ann=["minutes"])
     sent: Any = [each.model_dump(mode="json") for each in documents]
     assert shown_to(await debate(sent), "ben") == set()
@@ -189,7 +189,7 @@ async def test_a_server_takes_kept_documents_for_single_seats(files: dict[str, P
         await debate(for_a_stranger)
 
 
-def test_the_files_of_seats_go_by_their_ids() -> None:
+def test_files_are_listed_by_seat_id() -> None:
     settings = RefineSettings.model_validate(
         {
             "seats": [

@@ -1,4 +1,4 @@
-"""What clients of a LangGraph server are streamed as messages."""
+"""Messages streamed to clients of a LangGraph server."""
 
 from collections import defaultdict
 from typing import Any
@@ -20,7 +20,7 @@ Streamed = dict[tuple[str, str], list[str]]
 
 
 async def streamed_by(cast: Cast, given: Any, settings: DebateSettings) -> Streamed:
-    """Return the texts of the streamed messages by node and speaker."""
+    """Return the streamed texts by node and speaker."""
     graph = BUILDERS[settings.protocol].compile(checkpointer=InMemorySaver())
     config: Any = {"configurable": {"thread_id": THREAD}, "recursion_limit": 100}
     texts: dict[tuple[str, str, str], str] = defaultdict(str)
@@ -35,7 +35,7 @@ async def streamed_by(cast: Cast, given: Any, settings: DebateSettings) -> Strea
     return found
 
 
-async def test_words_arrive_under_the_nodes_in_the_drawing_without_control_blocks() -> None:
+async def test_streams_text_under_graph_node_names_without_control_blocks() -> None:
     settings = scripted_settings(min_rounds=1, max_rounds=2)
     found = await streamed_by(full_cast(), {"question": "Why?"}, settings)
     assert {*found} == {
@@ -47,12 +47,12 @@ async def test_words_arrive_under_the_nodes_in_the_drawing_without_control_block
     assert not any("nonce" in text for texts in found.values() for text in texts)
 
 
-async def test_parallel_calls_in_tasks_of_tasks_arrive_under_their_node() -> None:
+async def test_streams_parallel_calls_in_nested_tasks_under_their_node() -> None:
     given = {"question": QUESTION, "request": request()}
     found = await streamed_by(panel(), given, forecast_settings(max_rounds=1))
     assert {node for node, _ in found} == {"propose", "synthesize"}
     assert ("propose", "Historian") in found
 
 
-def test_words_outside_a_graph_go_nowhere() -> None:
+def test_text_outside_a_graph_is_not_streamed() -> None:
     push_words("Hello.", "m1", "Ann")

@@ -1,4 +1,4 @@
-"""The events that a model's words become, on a clock that the test moves."""
+"""Events for streamed text, with a simulated clock."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -36,7 +36,7 @@ def chunks(sent: list[dict[str, Any]]) -> list[tuple[str, int]]:
     return [(each["content"], each["metadata"]["tokens_so_far"]) for each in sent]
 
 
-def test_the_first_words_are_sent_at_once_and_later_ones_in_groups(
+def test_sends_the_first_text_immediately_and_later_text_in_groups(
     turn: TurnStream, clock: SimpleNamespace, sent: list[dict[str, Any]]
 ) -> None:
     for piece in ("One ", "two ", "three "):
@@ -50,7 +50,7 @@ def test_the_first_words_are_sent_at_once_and_later_ones_in_groups(
     assert chunks(sent)[2:] == [("five", 5)]
 
 
-def test_tokens_are_counted_in_the_words_and_not_by_how_they_arrive(
+def test_token_count_does_not_depend_on_how_the_text_arrives(
     turn: TurnStream, sent: list[dict[str, Any]]
 ) -> None:
     turn.text("One two three four five", MODEL)

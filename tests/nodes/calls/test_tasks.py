@@ -1,4 +1,4 @@
-"""Results of tasks that a checkpoint has as a client's JSON."""
+"""Task results that a client stored as JSON in a checkpoint."""
 
 from typing import Any
 
@@ -43,7 +43,7 @@ async def node(state: Counted) -> Counted:
 
 
 class Edited(JsonPlusSerializer):
-    """Gives the result of the task as somebody edited it."""
+    """Loads the task result as edited by a client."""
 
     def __init__(self, edited: Any) -> None:
         super().__init__()
@@ -64,13 +64,13 @@ async def resume_with(edited: Any) -> dict[str, Any]:
     return state
 
 
-async def test_a_result_that_is_json_becomes_a_value_again_and_is_not_paid_twice() -> None:
+async def test_restores_a_json_result_without_repeating_the_call() -> None:
     state = await resume_with({"usage": {"input_tokens": 7, "output_tokens": 1}, "text": "edited"})
     assert state["tokens"] == 7
     assert calls == ["hello"]
 
 
-async def test_a_result_of_a_wrong_shape_is_refused_by_name() -> None:
+async def test_refuses_a_damaged_result_and_names_the_field() -> None:
     with pytest.raises(BadInput, match=r"task call is damaged: usage\.input_tokens is not"):
         await resume_with({"usage": {"input_tokens": "many"}, "text": "edited"})
     assert calls == ["hello"]

@@ -1,4 +1,4 @@
-"""Seats that use tools while they speak: what they may, what they are told, what is kept."""
+"""Seats that call tools during a turn: limits, results and resuming."""
 
 import asyncio
 from pathlib import Path
@@ -44,7 +44,7 @@ def result(text: str) -> str:
 
 
 def with_tools(*tools: str, model: str = "scripted:ann", **changes: Any) -> dict[str, Any]:
-    """Settings in which Ann has tools and Ben has none."""
+    """Return settings with tools for Ann and none for Ben."""
     ann = {"name": "Ann", "model": model, "tools": tools or ("calculate",)}
     ann |= changes.pop("more", {})
     seats = [ann, {"name": "Ben", "model": "scripted:ben"}]
@@ -57,7 +57,7 @@ async def debate(ann: scripted.Lines, *tools: str, given: Any = None, **changes:
 
 
 def asking(*calls: Any, text: str = "", then: str = "It is 42.") -> Any:
-    """Ask the tools once, then answer."""
+    """Return a script that calls the tools once, then answers."""
     return lambda sent: then if sent.results else Asking(*calls, text=text)
 
 
@@ -69,7 +69,7 @@ def of_ann(played: Played) -> Any:
 # --- one use ---
 
 
-async def test_a_use_is_answered_and_kept() -> None:
+async def test_a_tool_call_gets_its_result_and_is_stored() -> None:
     played = await debate(asking(SUM))
     first, second = played.cast.sent_to("ann")
     assert first.tools == second.tools == ("calculate",)
@@ -88,7 +88,7 @@ async def test_a_use_is_answered_and_kept() -> None:
     assert played.degraded == []
 
 
-async def test_only_the_seat_that_has_tools_is_offered_and_told_of_them() -> None:
+async def test_only_seats_with_tools_are_offered_tools() -> None:
     played = await debate(asking(SUM), max_tool_calls=3)
     told = played.cast.sent_to("ann")[0].system
     assert "at most 3 times: calculate" in told
@@ -96,7 +96,7 @@ async def test_only_the_seat_that_has_tools_is_offered_and_told_of_them() -> Non
         assert (sent.tools, "tools" in sent.system) == ((), False)
 
 
-async def test_viewers_hear_all_words_and_are_told_of_the_use() -> None:
+async def test_viewers_see_all_text_and_the_tool_calls() -> None:
     played = await debate(asking(SUM, text="Let me see."))
     assert of_ann(played).text == "Let me see.\n\nIt is 42."
     chunks = [e["content"] for e in played.named("seat_chunk") if e["metadata"]["seat"] == "ann"]
@@ -113,7 +113,7 @@ async def test_viewers_hear_all_words_and_are_told_of_the_use() -> None:
     assert told["metadata"]["tool_calls"] == [use | {"failed": False}]
 
 
-async def test_a_tool_that_fails_tells_the_model_why() -> None:
+async def test_the_model_sees_why_a_tool_failed() -> None:
     bad = ("calculate", {"expression": "1 / 0"})
     played = await debate(asking(bad, ("shell", {}), then="Then I guess."))
     told = played.cast.sent_to("ann")[1].messages[3:]
@@ -136,7 +136,7 @@ async def test_a_result_cannot_close_its_fence() -> None:
 # --- limits ---
 
 
-async def test_after_the_last_use_it_must_answer() -> None:
+async def test_the_model_must_answer_after_the_last_allowed_tool_call() -> None:
     def ann(sent: Sent) -> str:
         return Asking(SUM) if sent.tools else "Enough: 42."
 
@@ -149,7 +149,7 @@ async def test_after_the_last_use_it_must_answer() -> None:
     assert played.degraded == []
 
 
-async def test_uses_beyond_the_limit_are_not_made_and_told() -> None:
+async def test_tool_calls_over_the_limit_are_skipped_and_reported() -> None:
     played = await debate(asking(*[SUM] * 5), max_tool_calls=3)
     told = played.cast.sent_to("ann")[1].results
     assert told == [result("42"), result("42"), f"{result('42')}\n\n{SPENT}", SPENT, SPENT]
@@ -159,7 +159,7 @@ async def test_uses_beyond_the_limit_are_not_made_and_told() -> None:
     assert entry.why == "2 more calls were requested than the 3 a turn may have"
 
 
-async def test_the_limit_holds_for_each_turn_anew() -> None:
+async def test_the_tool_call_limit_applies_per_turn() -> None:
     settings = refine_settings(
         **with_tools(max_tool_calls=1, enable_debate=True, max_debate_rounds=1)
     )
@@ -167,7 +167,7 @@ async def test_the_limit_holds_for_each_turn_anew() -> None:
     assert [len(turn.tool_calls) for turn in played.turns if turn.seat == "ann"] == [1, 1]
 
 
-async def test_what_has_no_room_in_the_window_is_not_told(tmp_path: Path) -> None:
+async def test_tool_results_that_do_not_fit_the_window_are_left_out(tmp_path: Path) -> None:
     async def check(_: list[str]) -> None: ...
 
     narrow = Provider(open=scripted._open, check=check, window=lambda _: 2048)
@@ -179,7 +179,7 @@ async def test_what_has_no_room_in_the_window_is_not_told(tmp_path: Path) -> Non
     assert told[-1] == (True, "There is no ")
 
 
-async def test_a_tool_that_is_too_slow_costs_its_use_alone(
+async def test_a_tool_that_is_too_slow_makes_the_seat_skip_the_round(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def never(*_: Any) -> Any:
@@ -212,7 +212,7 @@ def about(documents: list[Document]) -> dict[str, Any]:
     return {"question": "May we keep cats?", "documents": documents}
 
 
-async def test_a_search_finds_what_the_seat_may_see(documents: list[Document]) -> None:
+async def test_a_search_finds_only_documents_the_seat_may_see(documents: list[Document]) -> None:
     search = ("search_documents", {"query": "dogs postman Monday"})
     played = await debate(asking(search), "search_documents", given=about(documents))
     (told,) = played.cast.sent_to("ann")[1].results
@@ -222,7 +222,7 @@ async def test_a_search_finds_what_the_seat_may_see(documents: list[Document]) -
     assert of_ann(played).passages == ("open:1",)
 
 
-async def test_what_a_search_found_counts_as_shown(documents: list[Document]) -> None:
+async def test_passages_found_by_a_search_count_as_shown(documents: list[Document]) -> None:
     seen = [each.model_copy(update={"seats": ()}) for each in documents]
     search = ("search_documents", {"query": "postman"})
     played = await debate(
@@ -235,7 +235,7 @@ async def test_what_a_search_found_counts_as_shown(documents: list[Document]) ->
     assert [quote.status for quote in of_ann(played).quotes] == ["found"]
 
 
-async def test_a_search_that_fails_is_told_to_the_model(documents: list[Document]) -> None:
+async def test_the_model_sees_that_a_search_failed(documents: list[Document]) -> None:
     search = ("search_documents", {"query": "dogs"})
     played = await debate(
         asking(search),
@@ -271,12 +271,14 @@ async def test_tools_that_cannot_be_used_are_refused(laid: dict[str, Any], said:
     assert cast.sent == []
 
 
-async def test_documents_of_others_are_nothing_to_search(documents: list[Document]) -> None:
+async def test_refuses_search_if_all_documents_belong_to_other_seats(
+    documents: list[Document],
+) -> None:
     with pytest.raises(BadInput, match="no documents to search"):
         await debate(asking(), "search_documents", given=about(documents[1:]))
 
 
-async def test_a_client_cannot_lay_tools_where_seats_have_none() -> None:
+async def test_a_client_cannot_add_tools_if_the_protocol_has_none() -> None:
     seats = [seat.model_dump() for seat in scripted_settings().build_seats()]
     seats[0]["tools"] = ["calculate"]
     with pytest.raises(
@@ -291,7 +293,7 @@ async def test_a_client_cannot_lay_tools_where_seats_have_none() -> None:
 # --- failing and falling back ---
 
 
-async def test_a_fallback_goes_on_with_what_the_tools_said(server: ModelServer) -> None:
+async def test_a_fallback_model_continues_with_the_tool_results(server: ModelServer) -> None:
     replies = [Reply("Hm.", tool_calls=[SUM]), openai_error(401, "no more money")]
     server.script = sequence(replies)
     played = await debate(
@@ -308,7 +310,7 @@ async def test_a_fallback_goes_on_with_what_the_tools_said(server: ModelServer) 
     assert [entry.what for entry in played.degraded] == ["fell_back"]
 
 
-async def test_a_call_that_starts_again_tells_the_words_before_it_again(
+async def test_a_retried_call_streams_the_earlier_text_again(
     server: ModelServer,
 ) -> None:
     cut = Reply("Well, it may be forty", end_early_after=2, chunk_delay=0.05)
@@ -320,7 +322,7 @@ async def test_a_call_that_starts_again_tells_the_words_before_it_again(
     assert "".join(after) == "Let me see.\n\nIt is 42." == of_ann(played).text
 
 
-async def test_a_failure_counts_what_all_calls_took(server: ModelServer) -> None:
+async def test_a_failed_turn_counts_the_usage_of_all_its_calls(server: ModelServer) -> None:
     asked_for = Reply(tool_calls=[SUM], usage=(100, 10))
     server.script = sequence([Reply("First."), asked_for, openai_error(401, "no")])
     laid = with_tools(model="openai:m1", enable_debate=True, max_debate_rounds=1)
@@ -336,21 +338,21 @@ async def test_a_failure_counts_what_all_calls_took(server: ModelServer) -> None
 async def run_with(
     settings: DebateSettings, cast: Cast, given: Any, control: RunControl | None = None
 ) -> Played:
-    """Run on a saver of its own, as a new process does."""
+    """Run with a newly opened saver, as a new process does."""
     async with saver() as opened:
         return await play(cast, given, saver=opened, settings=settings, control=control)
 
 
 def five_steps(sent: Sent) -> str:
-    """Two uses of tools, with words before each, then the answer."""
+    """Call a tool twice, with text before each call, then answer."""
     if len(sent.results) == 2:
         return f"It is {sent.results[1].splitlines()[1]}."
     return Asking(SUM, text=f"Step {len(sent.results) + 1}.")
 
 
 @pytest.mark.parametrize("fatal", range(1, 7))
-async def test_a_crash_repeats_no_call_of_a_speech_that_is_done(fatal: int) -> None:
-    """In round 1, where all speak at once, the calls are tasks within the task of the speech."""
+async def test_resuming_after_a_crash_repeats_no_finished_call(fatal: int) -> None:
+    """In round 1, with parallel speakers, calls are nested tasks of the turn's task."""
     laid = with_tools(judge_mode="display_only", max_rounds=2)
     settings = forum_settings(**{k: v for k, v in laid.items() if k != "enable_debate"})
     undisturbed = await play(forum_cast(ann={"speech": five_steps}), settings=settings)
@@ -380,7 +382,7 @@ async def test_a_crash_repeats_no_call_of_a_speech_that_is_done(fatal: int) -> N
     assert "".join(event["content"] for event in told) == "".join(said[:rounds])
 
 
-async def test_the_winner_of_a_forum_may_use_its_tools_for_the_answer() -> None:
+async def test_the_forum_winner_may_use_tools_for_the_final_answer() -> None:
     laid = with_tools(judge_mode="self_convergence", max_rounds=3)
     settings = forum_settings(**{k: v for k, v in laid.items() if k != "enable_debate"})
     speech = "Ann argues in round 1."
@@ -391,7 +393,7 @@ async def test_the_winner_of_a_forum_may_use_its_tools_for_the_answer() -> None:
     assert [use.result for use in answer.tool_calls] == ["42"]
 
 
-async def test_a_use_that_is_done_is_not_repeated_either(
+async def test_resuming_after_a_crash_repeats_no_finished_tool_call(
     monkeypatch: pytest.MonkeyPatch, documents: list[Document]
 ) -> None:
     settings = refine_settings(**with_tools("search_documents"))
@@ -413,7 +415,7 @@ async def test_a_use_that_is_done_is_not_repeated_either(
     assert scripted.embedded.count("a query of its own") == 1
 
 
-async def test_a_pause_comes_between_the_calls_of_a_speech() -> None:
+async def test_a_pause_takes_effect_between_the_calls_of_a_turn() -> None:
     settings, control = refine_settings(**with_tools()), RunControl()
     cast = refining_cast(ann=five_steps)
     cast.before = lambda sent: control.request_drain() if sent.model == "ann" else None
@@ -426,7 +428,7 @@ async def test_a_pause_comes_between_the_calls_of_a_speech() -> None:
     assert of_ann(resumed).text == "Step 1.\n\nStep 2.\n\nIt is 42."
 
 
-async def test_degradations_of_calls_that_were_kept_are_kept(server: ModelServer) -> None:
+async def test_resuming_keeps_the_reported_retries_of_finished_calls(server: ModelServer) -> None:
     control, cast = RunControl(), refining_cast()
     replies = [Reply(status=500), Reply(tool_calls=[SUM]), Reply("It is 42.")]
 

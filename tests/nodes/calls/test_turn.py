@@ -1,4 +1,4 @@
-"""Turns get ids that no other turn has, and forms hold nothing that cannot be kept."""
+"""Turn ids are unique, and forms contain only text that can be stored."""
 
 import json
 from types import SimpleNamespace
@@ -28,12 +28,12 @@ from tests.support.states import state, turn
         (["r0.propose.a", "r11.propose.a"], "r1.propose.a"),
     ],
 )
-def test_a_turns_id(there: list[str], given: str) -> None:
+def test_gives_each_turn_a_unique_id(there: list[str], given: str) -> None:
     debate = state(turns=[turn("propose", id=each) for each in there])
     assert next_turn_id(debate, "propose", "a") == given
 
 
-async def test_viewers_see_that_a_decision_is_read_although_nothing_is_streamed(
+async def test_viewers_see_that_a_decision_is_being_extracted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     sent: list[dict[str, Any]] = []
@@ -56,8 +56,8 @@ async def test_viewers_see_that_a_decision_is_read_although_nothing_is_streamed(
     assert len(running.calls) == 1
 
 
-async def test_a_form_holds_nothing_that_no_database_takes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ollama's client reads half a surrogate pair without a word."""
+async def test_cleans_form_text_for_storage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ollama's client accepts lone surrogates without an error."""
     event = {"event": "a\ud800b", "date": "1998", "outcome": "o\x00", "relevance": ""}
     reply = json.dumps({"precedents": [event | {"similarity": 1}]})
     seat = Seat(id="a", name="A", role="historian", model="ollama:m")

@@ -1,4 +1,4 @@
-"""Turns of a forecast as earlier releases stored them."""
+"""Forecast turns stored by earlier releases."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -24,7 +24,7 @@ async def _speak_as_stored(monkeypatch: pytest.MonkeyPatch, **stored: Any) -> An
     return await calls.speak({}, unused, SEAT, "propose", "closing", None, unused)
 
 
-async def test_a_stored_failure_of_release_0_1_keeps_its_words_and_its_cost(
+async def test_a_stored_failure_of_release_0_1_keeps_its_reason_and_cost(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     why = "Optimist (fake:one): no answer"
@@ -42,7 +42,7 @@ async def test_a_stored_failure_of_release_0_1_keeps_its_words_and_its_cost(
     }
 
 
-async def test_a_stored_turn_of_release_0_1_that_was_not_begun_in_time_costs_nothing(
+async def test_a_stored_late_turn_of_release_0_1_costs_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     failure = await _speak_as_stored(monkeypatch, what="out_of_time", why="it was due 3 s ago")
@@ -50,6 +50,6 @@ async def test_a_stored_turn_of_release_0_1_that_was_not_begun_in_time_costs_not
     assert calls.without_turn(failure, RETRIED)["spans"] == []
 
 
-async def test_a_stored_turn_of_release_0_1_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_reads_a_stored_turn_of_release_0_1(monkeypatch: pytest.MonkeyPatch) -> None:
     spoken = {"turn": "a turn", "raw": "", "degraded": []}
     assert await _speak_as_stored(monkeypatch, what="", why="", spoken=spoken) == spoken

@@ -1,4 +1,4 @@
-"""What the roles disagree on: the judge's topics, and outcomes they see differently."""
+"""Disagreements between roles: the judge's topics, and disputed outcomes."""
 
 import json
 from typing import Any
@@ -31,7 +31,7 @@ def result_of(played: Played) -> DebateResult:
 
 
 def seeing(*disputes: dict[str, Any]) -> Cast:
-    """A panel whose judge names these disputes, and scores the roles differently."""
+    """Return a panel whose judge names these disputes and scores roles differently."""
 
     def score(sent: Sent) -> dict[str, Any]:
         return scores(*[0.8 if scored_role(sent) == "optimist" else 0.5] * 3)
@@ -84,12 +84,12 @@ async def test_a_topic_named_twice_is_resolved_only_if_both_entries_are(
         ("???", "!!!"),
     ],
 )
-async def test_topics_that_mean_something_else_stay_apart(topics: tuple[str, str]) -> None:
+async def test_topics_with_different_meanings_are_not_merged(topics: tuple[str, str]) -> None:
     found = await disagreements(seeing(*(TOPIC | {"topic": topic} for topic in topics)))
     assert [each.topic for each in found] == list(topics)
 
 
-async def test_without_a_topic_the_arguments_that_are_furthest_apart_name_it() -> None:
+async def test_without_a_topic_the_most_distant_arguments_name_it() -> None:
     (opens,) = await disagreements()
     assert opens.topic == (
         "It opens: “The optimist's point of round 1.” or “The pessimist's point of round 1.”"
@@ -101,14 +101,14 @@ async def test_without_a_topic_the_arguments_that_are_furthest_apart_name_it() -
     ]
 
 
-async def test_an_outcome_that_divides_others_is_listed_beside_the_topics() -> None:
+async def test_lists_a_disputed_outcome_in_addition_to_the_topics() -> None:
     weather = TOPIC | {"topic": "Is it cold?", "points": ["H1", "J1"], "resolved": True}
     cold, opens = await disagreements(seeing(weather))
     assert (cold.topic, cold.resolved) == ("Is it cold?", True)
     assert opens.topic.startswith("It opens: ")
 
 
-async def test_of_three_outcomes_each_may_divide_the_roles() -> None:
+async def test_lists_each_disputed_outcome_of_three() -> None:
     def three(block: dict[str, Any]) -> dict[str, Any]:
         return block | {"probabilities": block["probabilities"] | {"later": 0.0}}
 
@@ -125,7 +125,7 @@ async def test_of_three_outcomes_each_may_divide_the_roles() -> None:
     assert [each.topic.split(":")[0] for each in found] == ["It opens", "It does not"]
 
 
-async def test_a_role_that_falls_silent_about_an_outcome_settles_nothing() -> None:
+async def test_a_role_that_stops_giving_a_number_does_not_settle_an_outcome() -> None:
     def silent_in_the_end(sent: Sent) -> str:
         if sent.schema:
             return "{}"

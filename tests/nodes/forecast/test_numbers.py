@@ -1,4 +1,4 @@
-"""The forecast's numbers against cases computed by hand, and properties that must always hold."""
+"""The forecast arithmetic: hand-computed cases and properties."""
 
 import math
 
@@ -81,12 +81,12 @@ def test_a_sum_exactly_at_the_limit_is_read(total: int) -> None:
     assert read_distribution({"yes": 0.8, "no": 0.301}, YES_NO) is None
 
 
-def test_a_judge_whose_percentages_sum_to_103() -> None:
+def test_normalizes_percentages_that_sum_to_103() -> None:
     judge = read_distribution({"a": 62, "b": 31, "c": 10}, ABC)
     assert judge == pytest.approx({"a": 62 / 103, "b": 31 / 103, "c": 10 / 103})
 
 
-def test_an_incomplete_role_counts_where_it_spoke_and_is_not_filled_in() -> None:
+def test_an_incomplete_role_counts_only_for_the_outcomes_it_gave() -> None:
     roles = [
         {"a": 0.6, "b": 0.3, "c": 0.1},
         {"a": 0.4, "b": 0.4, "c": 0.2},
@@ -112,7 +112,7 @@ def test_an_incomplete_role_counts_where_it_spoke_and_is_not_filled_in() -> None
         ({}, {}, {}),
     ],
 )
-def test_the_contracts_pool(
+def test_combines_the_judge_with_the_consensus(
     judge: dict[str, float], agreed: dict[str, float], final: dict[str, float]
 ) -> None:
     assert combine_with_judge(judge, agreed, 0.6, YES_NO) == pytest.approx(final)
@@ -144,7 +144,7 @@ def test_the_composite_weighs_logic_and_evidence_twice_as_much_as_novelty() -> N
 
 
 @pytest.mark.parametrize("limit", [0.2, 0.4, 0.7])
-def test_a_composite_that_is_exactly_a_limit_is_neither_above_nor_below_it(limit: float) -> None:
+def test_composite_of_equal_scores_is_exactly_that_score(limit: float) -> None:
     assert composite(dict.fromkeys(WEIGHTS, limit), WEIGHTS) == limit
     assert composite({"evidence_quality": limit, "novelty": limit}, WEIGHTS) == limit
 
@@ -155,7 +155,7 @@ def test_rounded_numbers_still_sum_to_one() -> None:
     assert rounded({}) == {}
 
 
-def test_movement_is_of_those_who_spoke_twice() -> None:
+def test_movement_counts_only_roles_that_spoke_twice() -> None:
     before = {"optimist": {"yes": 0.6}, "pessimist": {"yes": 0.2}}
     assert movement(before, {"optimist": {"yes": 0.7}, "pessimist": {"yes": 0.2}}, "yes") == (
         "toward"
@@ -173,7 +173,7 @@ def test_a_move_of_exactly_one_percent_is_reported(before: int) -> None:
     assert movement(high, low, "yes") == "away"
 
 
-def test_the_spread_and_the_mean_of_what_is_known() -> None:
+def test_spread_and_mean_ignore_missing_values() -> None:
     assert spread([{"yes": 0.2}, {"yes": 0.7}, {}], "yes") == pytest.approx(0.5)
     assert spread([{"yes": 0.7}, {"yes": 0.5}], "yes") == 0.2
     assert spread([], "yes") == 0
@@ -181,7 +181,7 @@ def test_the_spread_and_the_mean_of_what_is_known() -> None:
     assert mean_known([None]) is None
 
 
-def test_the_log_odds_of_two_outcomes() -> None:
+def test_pools_log_odds_of_two_outcomes() -> None:
     # Odds 4 and 1, geometric mean 2.
     pooled = log_odds_pool([{"yes": 0.8, "no": 0.2}, {"yes": 0.5, "no": 0.5}], YES_NO)
     assert pooled == pytest.approx({"yes": 2 / 3, "no": 1 / 3})
@@ -192,7 +192,7 @@ def test_the_log_odds_of_two_outcomes() -> None:
     assert log_odds_pool([{"yes": 1, "no": 0}], YES_NO)["yes"] == pytest.approx(0.999)
 
 
-def test_a_factor_is_fitted_where_forecasts_were_too_timid() -> None:
+def test_fits_a_factor_to_underconfident_forecasts() -> None:
     # Forecasts of 0.6 that come true eight times in ten: odds of 1.5 should have been 4.
     timid = [({"yes": 0.6, "no": 0.4}, "yes" if n < 8 else "no") for n in range(10)]
     assert fitted_factor(timid) == pytest.approx(math.log(4) / math.log(1.5), abs=0.01)
@@ -226,7 +226,7 @@ _RAW = st.dictionaries(st.sampled_from([*ABC, "d"]), st.floats(), max_size=4)
 
 
 @given(_RAW)
-def test_whatever_is_read_is_a_distribution_of_what_was_stated(raw: dict[str, float]) -> None:
+def test_read_probabilities_are_a_distribution_over_stated_outcomes(raw: dict[str, float]) -> None:
     read = read_distribution(raw, ABC)
     if read is None:
         return
@@ -237,7 +237,7 @@ def test_whatever_is_read_is_a_distribution_of_what_was_stated(raw: dict[str, fl
 
 
 @given(_VOICES, st.floats(0, 1))
-def test_pools_are_distributions_and_invent_no_outcome(
+def test_pools_are_distributions_without_new_outcomes(
     voices: list[dict[str, float]], weight: float
 ) -> None:
     agreed = consensus(voices, ABC)
@@ -256,7 +256,7 @@ def test_pools_are_distributions_and_invent_no_outcome(
 
 
 @given(st.lists(_PROBABILITY, min_size=2, max_size=9))
-def test_consensus_lies_between_none_and_all(values: list[float]) -> None:
+def test_consensus_score_is_between_zero_and_one(values: list[float]) -> None:
     score = consensus_score(values)
     assert score is not None
     assert 0 <= score <= 1

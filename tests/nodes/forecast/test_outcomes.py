@@ -1,4 +1,4 @@
-"""A forecast of a bare question: outcomes are proposed, and a person says yes."""
+"""Forecasts of a plain question: outcomes are proposed and confirmed by a person."""
 
 import json
 from typing import Any
@@ -32,7 +32,7 @@ async def ask(cast: Cast, saver: Any, given: Any = QUESTION) -> Played:
     return await play(cast, given, saver=saver, settings=settings)
 
 
-async def test_outcomes_are_proposed_and_debated_after_a_yes() -> None:
+async def test_outcomes_are_proposed_and_debated_after_confirmation() -> None:
     cast, saver = proposing(), InMemorySaver()
     asked = await ask(cast, saver)
     assert asked.path == ["find_outcomes"]
@@ -58,7 +58,7 @@ async def test_a_person_gives_other_outcomes() -> None:
 @pytest.mark.parametrize(
     "wrong", ["no", {"outcomes": OTHERS[:1]}, {"outcomes": OTHERS[:1] * 2}, {"outcome": OTHERS}]
 )
-async def test_a_wrong_answer_can_be_given_again_and_nothing_is_proposed_twice(wrong: Any) -> None:
+async def test_an_invalid_answer_can_be_corrected_without_a_new_proposal(wrong: Any) -> None:
     cast, saver = proposing(), InMemorySaver()
     await ask(cast, saver)
     with pytest.raises(ValidationError):
@@ -73,7 +73,7 @@ async def test_unusable_proposals_are_refused(proposed: Any) -> None:
         await ask(proposing(proposed), InMemorySaver())
 
 
-def test_the_answer_has_a_form() -> None:
+def test_every_field_of_the_answer_form_has_a_description() -> None:
     form = OutcomesAnswer.model_json_schema()["properties"]
     assert {*form} == {"outcomes", "due"}
     assert all(field["description"] for field in form.values())

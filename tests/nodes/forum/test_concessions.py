@@ -1,4 +1,4 @@
-"""Who leaves when seats concede, in every constellation there is."""
+"""Elimination of seats that concede."""
 
 from collections.abc import Mapping, Sequence
 
@@ -43,7 +43,7 @@ def leaving(
     ],
     ids=lambda value: value if isinstance(value, str) and " " in value else "",
 )  # fmt: skip
-def test_who_leaves(
+def test_eliminates_seats_that_concede(
     what: str,
     concessions: Mapping[str, str],
     active: Sequence[str],
@@ -76,7 +76,7 @@ def test_the_rule_that_kept_a_seat_is_named(
 
 
 @given(st.data())
-def test_a_debate_never_empties_itself_and_nobody_leaves_unasked(data: st.DataObject) -> None:
+def test_never_eliminates_all_seats_or_one_that_did_not_concede(data: st.DataObject) -> None:
     active = list("abcdefgh")[: data.draw(st.integers(2, 8))]
     concessions = {
         seat: data.draw(st.sampled_from([other for other in active if other != seat]))

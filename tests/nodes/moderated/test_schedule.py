@@ -1,4 +1,4 @@
-"""Who speaks when, as a table."""
+"""The order of speakers."""
 
 from collections.abc import Sequence
 
@@ -22,7 +22,7 @@ SIDES = [seat for seat in moderated_settings().build_seats() if seat.role == "po
 
 
 def short(steps: Sequence[Step]) -> list[str]:
-    """Statements with their requests folded in, and whom a rebuttal answers."""
+    """Return the steps in short form; `>` marks a statement with a request."""
     shown = []
     for before, step in zip([None, *steps], steps, strict=False):
         if step.phase == "request":
@@ -32,7 +32,7 @@ def short(steps: Sequence[Step]) -> list[str]:
     return shown
 
 
-def test_each_side_opens_and_closes_when_called_on() -> None:
+def test_each_side_gives_an_opening_and_a_closing() -> None:
     assert short(openings(["a", "b"])) == ["> a opening", "> b opening"]
     assert short(closings(["a", "b"])) == ["> a closing", "> b closing", "moderator end"]
 
@@ -49,7 +49,7 @@ def test_two_sides_argue_and_rebut_in_both_directions_in_every_round(number: int
 
 
 @pytest.mark.parametrize(("number", "order"), [(1, "abc"), (2, "bca"), (3, "cab"), (4, "abc")])
-def test_of_three_sides_each_argues_and_rebuts_in_rotating_order(number: int, order: str) -> None:
+def test_three_sides_argue_and_rebut_in_rotating_order(number: int, order: str) -> None:
     assert short(argument_round(["a", "b", "c"], number)) == [
         *(f"> {side} argument" for side in order),
         *(f"> {side} rebuttal" for side in order),
@@ -64,7 +64,7 @@ def test_every_statement_has_its_request() -> None:
     assert [(r.to, r.asks) for r in requests] == [(s.seat, s.phase) for s in statements]
 
 
-def test_the_stage_is_told_by_the_round_and_the_stop() -> None:
+def test_schedule_depends_on_the_round_and_the_stop() -> None:
     undecided = [side.model_copy(update={"position": ""}) for side in SIDES]
     assert schedule_for(as_state({"round": 0}), SIDES) == openings(["ann", "ben"])
     assert [s.phase for s in schedule_for(as_state({"round": 0}), undecided)][:2] == [
@@ -110,7 +110,7 @@ def test_stages_are_openings_rounds_and_closings() -> None:
     ]
 
 
-def test_the_other_order_turns_the_sides_round_and_keeps_answers_behind_what_they_answer() -> None:
+def test_reversed_order_keeps_each_rebuttal_after_its_argument() -> None:
     two = [
         said("a", "argument"),
         said("b", "rebuttal", replies_to="r1.argument.a"),

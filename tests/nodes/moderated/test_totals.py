@@ -1,4 +1,4 @@
-"""The arithmetic of scores, against cases computed by hand."""
+"""The score arithmetic, checked against hand-computed cases."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ def scored(seat: Seat, *readings: float, margin: float = 2.0, **changes: Any) ->
     return turn_score(f"{seat.id}.{readings}", seat.id, given, [], WEIGHTS, margin)
 
 
-def test_the_weights_are_the_seeds() -> None:
+def test_weights_match_the_specification() -> None:
     assert WEIGHTS == {
         "logical_coherence": 0.25,
         "evidence_quality": 0.25,
@@ -66,7 +66,7 @@ def test_three_turns_with_4_6_and_8_give_6() -> None:
     assert [score.total for score in stands.turns] == pytest.approx([4, 6, 8])
 
 
-def test_the_mean_is_taken_by_criterion_before_the_weights() -> None:
+def test_averages_each_criterion_before_weighting() -> None:
     turns = [
         turn_score("a", "ann", {0: marks(4, logical_coherence=10)}, [], WEIGHTS, 2),
         turn_score("b", "ann", {0: marks(8, logical_coherence=2)}, [], WEIGHTS, 2),
@@ -83,7 +83,7 @@ def test_a_side_is_scored_by_its_own_turns_only() -> None:
     assert score_side(BEN, turns, WEIGHTS).total == pytest.approx(9)
 
 
-def test_broken_rules_cost_rule_adherence_and_nothing_else() -> None:
+def test_deductions_lower_only_rule_adherence() -> None:
     over = Deduction(rule="overlong", points=2)
     ruling = Deduction(rule="off_topic", points=3)
     assert apply_deductions(marks(7), [over]) == marks(7, rule_adherence=5)
@@ -129,7 +129,7 @@ def test_differences_that_cancel_out_are_contested_too(low: float, contested: bo
     assert score.contested is contested
 
 
-def test_a_contested_turn_is_shown_and_not_averaged_in() -> None:
+def test_a_contested_turn_is_shown_but_left_out_of_the_mean() -> None:
     turns = [scored(ANN, 5, 5), scored(ANN, 2, 9)]
     stands = score_side(ANN, turns, WEIGHTS)
     assert stands.total == pytest.approx(5)
@@ -137,7 +137,7 @@ def test_a_contested_turn_is_shown_and_not_averaged_in() -> None:
     assert stands.turns[1].readings == pytest.approx((2, 9))
 
 
-def test_without_a_score_that_counts_there_is_none() -> None:
+def test_a_side_with_only_contested_turns_has_no_score() -> None:
     stands = score_side(ANN, [scored(ANN, 2, 9)], WEIGHTS)
     assert (stands.total, stands.breakdown) == (None, {})
     assert mean_marks([]) == {}
@@ -176,7 +176,7 @@ def test_a_winner_needs_a_margin(best: float, margin: float, winner: str | None)
         (6.24999, 0.25, "0.24999"),
     ],
 )
-def test_a_lead_just_under_the_margin_does_not_look_like_it(
+def test_a_lead_just_under_the_margin_is_not_shown_as_the_margin(
     best: float, margin: float, shown: str
 ) -> None:
     result = find_winner(sides([scored(ANN, 6, 6)], [scored(BEN, best, best)]), margin)
@@ -192,15 +192,15 @@ def test_a_winner_must_lead_in_both_orders() -> None:
     assert find_winner(sides([scored(ANN, 7, 6.6)], [scored(BEN, 6, 6.5)]), 0.5).winner == "ann"
 
 
-def test_a_contested_turn_still_counts_against_a_sure_winner() -> None:
-    """Left out of the mean, it may not decide by its absence."""
+def test_a_contested_turn_can_prevent_a_winner() -> None:
+    """Leaving it out of the mean must not decide the debate."""
     ann = [scored(ANN, 7, 7), scored(ANN, 1, 9)]
     ben = [scored(BEN, 6, 6), scored(BEN, 6, 6)]
     assert score_side(ANN, ann, WEIGHTS).total == pytest.approx(7)
     assert find_winner(sides(ann, ben), 0.5).winner is None
 
 
-def test_a_side_whose_scores_are_all_contested_makes_it_a_draw() -> None:
+def test_it_is_a_draw_if_all_scores_of_a_side_are_contested() -> None:
     result = find_winner(sides([scored(ANN, 2, 9)], [scored(BEN, 6, 6)]), 0.5)
     assert result == Result(None, "not every side has a score that counts", draw=True)
 

@@ -1,4 +1,4 @@
-"""Whose answer counts as the best, and which letter is whose."""
+"""The most shared answer, and the letters of the seats."""
 
 from typing import Any
 
@@ -34,12 +34,12 @@ def debate(*turns: Turn) -> DebateState:
         (["## Replies\none two\n\n## Revised answer\n\nred", "one two blue", "blue red"], "cyd"),
     ],
 )
-def test_the_answer_that_shares_most_words(texts: list[str], best: str) -> None:
+def test_finds_the_answer_that_shares_the_most_words(texts: list[str], best: str) -> None:
     answers = [answer(s, text) for s, text in zip(("ann", "ben", "cyd"), texts, strict=True)]
     assert most_shared(answers).seat == best
 
 
-def test_one_answer_is_the_best() -> None:
+def test_a_single_answer_is_the_most_shared() -> None:
     assert most_shared([answer("cyd", "alone")]).seat == "cyd"
 
 
@@ -65,10 +65,10 @@ def test_the_latest_answers_are_in_seat_order() -> None:
          "Keep it.\n### Revised answer in numbers\n12"),
     ],
 )  # fmt: skip
-def test_only_the_answer_of_a_turn_with_replies_counts_as_the_answer(text: str, part: str) -> None:
+def test_separates_the_revised_answer_from_the_replies(text: str, part: str) -> None:
     assert answer_part(text) == part
 
 
-def test_a_letter_belongs_to_the_seat_even_when_others_sit_out() -> None:
+def test_a_seat_keeps_its_letter_if_others_skip_the_round() -> None:
     told = debate(answer("cyd", "c0"))
     assert label_of(told, refine_settings(), "cyd") == "Answer C"

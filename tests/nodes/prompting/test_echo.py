@@ -41,11 +41,11 @@ def test_sentences_of_the_prompt_are_removed(echo: str) -> None:
         "Use it.",
     ],
 )
-def test_what_a_speaker_says_is_kept(text: str) -> None:
+def test_keeps_the_speakers_own_sentences(text: str) -> None:
     assert without_echo(text, MESSAGES, STATE, "propose") == (text, 0)
 
 
-def test_a_reply_that_is_nothing_else_is_kept() -> None:
+def test_keeps_a_reply_that_only_repeats_the_prompt() -> None:
     assert without_echo(QUESTION, MESSAGES, STATE, "propose") == (QUESTION, 0)
 
 
@@ -61,7 +61,7 @@ REVIEWED: DebateState = {**STATE, "turns": [CRITIQUE]}
 
 @pytest.mark.parametrize("review", REVIEWS)
 @pytest.mark.parametrize("phase", ["propose", "synthesize"])
-def test_an_answer_does_not_repeat_its_review(phase: PhaseName, review: str) -> None:
+def test_removes_review_sentences_from_an_answer(phase: PhaseName, review: str) -> None:
     said = f"Use PostgreSQL. {review} Moving data is dear."
     kept = "Use PostgreSQL. Moving data is dear."
     assert without_echo(said, MESSAGES, REVIEWED, phase) == (kept, 1)
@@ -77,7 +77,7 @@ def test_an_answer_does_not_repeat_its_review(phase: PhaseName, review: str) -> 
         "Ann's answer ignores cost. The second answer fails to price migration.",
     ],
 )
-def test_an_answer_may_speak_of_answers(text: str) -> None:
+def test_keeps_sentences_about_answers(text: str) -> None:
     assert without_echo(text, MESSAGES, REVIEWED, "synthesize") == (text, 0)
 
 

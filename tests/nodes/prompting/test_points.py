@@ -1,4 +1,4 @@
-"""The ledger of objections: what was raised, what was replied, and how each was settled."""
+"""Objections with their replies, reviews and status."""
 
 from contend.graph.readings import Assessment, Point
 from contend.graph.state import Turn
@@ -18,7 +18,7 @@ def _said(point: Point, status: str, note: str) -> Point:
     return point.model_copy(update={"status": status, "note": note})
 
 
-def test_a_point_keeps_its_text_its_replies_and_who_settled_it() -> None:
+def test_a_point_has_its_text_replies_reviews_and_who_settled_it() -> None:
     turns = [
         turn("propose", 1),
         turn("critique", 1, assessment=assessed(COST)),
@@ -48,7 +48,7 @@ def test_a_point_raised_again_is_not_settled() -> None:
     assert (point.status, point.round_settled, point.settled_by) == ("open", None, None)
 
 
-def test_a_stored_point_whose_text_is_the_note_gets_its_objection_back() -> None:
+def test_restores_the_text_of_a_stored_point_that_has_only_its_note() -> None:
     replaced = COST.model_copy(update={"status": "resolved", "text": "Now sourced."})
     (point,) = track_points(_critiques(assessed(COST), assessed(replaced)))
     assert (point.text, point.note) == ("The cost is guessed.", "Now sourced.")

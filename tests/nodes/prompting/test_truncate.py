@@ -1,4 +1,4 @@
-"""Long answers: equal shares of the room, whole paragraphs, the newest first."""
+"""Truncation of long texts to whole paragraphs and sentences."""
 
 import pytest
 from hypothesis import given
@@ -25,12 +25,14 @@ from contend.nodes.prompting.truncate import (
         ([], 10, []),
     ],
 )
-def test_shares(sizes: list[int], room: int, given_to_each: list[int]) -> None:
+def test_splits_the_room_evenly(sizes: list[int], room: int, given_to_each: list[int]) -> None:
     assert split_room(sizes, room) == given_to_each
 
 
 @given(st.lists(st.integers(0, 500), max_size=8), st.integers(-10, 2000))
-def test_shares_never_exceed_the_room_and_leave_none_unused(sizes: list[int], room: int) -> None:
+def test_shares_never_exceed_the_room_and_long_texts_get_equal_shares(
+    sizes: list[int], room: int
+) -> None:
     got = split_room(sizes, room)
     assert sum(got) <= max(0, room)
     assert all(mine <= size for mine, size in zip(got, sizes, strict=True))
@@ -41,7 +43,7 @@ def test_shares_never_exceed_the_room_and_leave_none_unused(sizes: list[int], ro
         assert max(cut) - min(cut) <= 1
 
 
-def test_what_fits_is_left_as_it_is() -> None:
+def test_a_text_that_fits_is_unchanged() -> None:
     text = "One.\n\n\nTwo.  \n \nThree."
     assert keep_ending(text, len(text)).text == text
     assert keep_ending(text, len(text)).note == ""
@@ -54,7 +56,7 @@ def test_the_last_paragraphs_are_kept_whole() -> None:
     assert found.note.startswith("(The first 1 of its 3 paragraphs are left out")
 
 
-def test_no_later_paragraph_is_skipped_for_an_earlier_one() -> None:
+def test_never_keeps_a_paragraph_before_one_that_is_left_out() -> None:
     found = keep_ending(f"Short.\n\n{'long ' * 50}\n\nEnd.", 60)
     assert (found.text, found.left_out, found.paragraphs) == ("End.", 2, 3)
 
@@ -120,13 +122,13 @@ def test_an_excerpt_ends_with_a_sentence_and_is_marked(
         ("1. 长的文字没有空格也要保留", 10, "1. 长的文字没有…"),
     ],
 )
-def test_list_numbers_and_abbreviations_end_no_sentence(
+def test_list_numbers_and_abbreviations_do_not_end_a_sentence(
     text: str, characters: int, kept: str
 ) -> None:
     assert keep_beginning(text, characters).text == kept
 
 
-def test_a_cut_leaves_more_than_a_list_number() -> None:
+def test_an_excerpt_is_never_only_a_list_number() -> None:
     kept = keep_beginning("1. " + "word " * 200, 300).text
     assert kept.startswith("1. word word")
     assert 290 < len(kept) <= 300
@@ -146,7 +148,7 @@ def test_a_cut_leaves_more_than_a_list_number() -> None:
         (" \n", ""),
     ],
 )
-def test_a_text_that_breaks_off_ends_with_a_sentence_or_a_word(text: str, kept: str) -> None:
+def test_trims_an_unfinished_text_to_a_sentence_or_word(text: str, kept: str) -> None:
     assert whole_sentences(text) == kept
 
 

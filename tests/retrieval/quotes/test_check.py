@@ -1,4 +1,4 @@
-"""The check of quotations: what counts as one, what counts as the same, and how fast it is."""
+"""Quote checking: detection, matching and speed."""
 
 import random
 from collections.abc import Callable
@@ -76,7 +76,7 @@ def seen(text: str) -> list[Seen]:
         ("每个星期三开会，讨论", None),
     ],
 )  # fmt: skip
-def test_the_same_words_are_found_where_they_begin(quoted: str, where: str | None) -> None:
+def test_finds_a_quote_at_the_page_where_it_starts(quoted: str, where: str | None) -> None:
     # A German pair holds every other mark.
     status = "found" if where else "not_found"
     assert seen(f"They say „{quoted}“ there.") == [(quoted, status, None, where)]
@@ -91,7 +91,7 @@ def test_the_same_words_are_found_where_they_begin(quoted: str, where: str | Non
         ("the committee meet[ing] every second Tuesday", "handbook:1"),
     ],
 )
-def test_what_is_left_out_or_put_in_is_told(quoted: str, where: str) -> None:
+def test_omissions_and_insertions_count_as_altered(quoted: str, where: str) -> None:
     assert seen(f"They say „{quoted}“ there.") == [(quoted, "altered", None, where)]
 
 
@@ -259,7 +259,7 @@ def test_what_counts_as_a_quotation(text: str, checks: list[Seen]) -> None:
             ("smart", "found", "handbook:1", "handbook:1")]),
     ],
 )  # fmt: skip
-def test_citations(text: str, checks: list[Seen]) -> None:
+def test_checks_citations(text: str, checks: list[Seen]) -> None:
     assert seen(text) == checks
 
 
@@ -284,7 +284,7 @@ def test_the_label_is_kept_as_it_was_written() -> None:
     assert (astray.cited, astray.written, astray.where) == ("notes:3", "[notes:3]", "handbook:1")
 
 
-def test_what_was_left_out_must_be_short_and_in_one_document() -> None:
+def test_an_omission_must_be_short_and_within_one_document() -> None:
     def status(filler: int, quoted: str) -> str:
         return status_in(f"first half of it {'x' * filler} second half of it", quoted)
 
@@ -299,7 +299,7 @@ def test_what_was_left_out_must_be_short_and_in_one_document() -> None:
     assert check.status == "not_found"
 
 
-def test_a_later_place_of_a_part_may_be_the_right_one() -> None:
+def test_matches_a_later_occurrence_of_a_part() -> None:
     near = "alpha one " + "beta two " + "x " * 130 + "beta two " + "y " * 130 + "gamma three"
     corpus = Corpus({"a": (DocumentPage(1, "alpha one" + " far" * 200), DocumentPage(2, near))}, ())
     (check,) = check_quotes('"alpha one ... beta two ... gamma three"', corpus, [])
@@ -351,20 +351,20 @@ UNSAFE = "The drug is unsafe for adults."
          "one two " + "word " * 50 + "three four"),
     ],
 )  # fmt: skip
-def test_what_is_left_out_or_put_in_is_shown_in_full_or_refused(
+def test_shows_the_original_wording_of_an_altered_quote(
     document: str, quoted: str, reads: str | None
 ) -> None:
     status = "altered" if reads else "not_found"
     assert found_in(document, f"„{quoted}“ [doc:1]") == [(status, reads)]
 
 
-def test_a_long_reading_is_cut_at_a_word() -> None:
+def test_truncates_a_long_original_wording_at_a_word() -> None:
     words = [f"word{nth} two {'x' * 250}" for nth in range(4)]
     ((_, reads),) = found_in(" ".join(words), f"“{' ... '.join(each[:9] for each in words)}”")
     assert reads == f"{words[0]} word1 two…"
 
 
-def test_a_reading_goes_over_pages() -> None:
+def test_the_original_wording_may_span_pages() -> None:
     corpus = Corpus(
         {"a": (DocumentPage(1, "Head. The *rule* goes re-"), DocumentPage(2, "ally “on” here."))},
         (),
@@ -373,7 +373,7 @@ def test_a_reading_goes_over_pages() -> None:
     assert check.reads == "The rule goes re- ally “on” here"
 
 
-def test_brackets_and_dots_of_the_document_are_its_own() -> None:
+def test_brackets_and_ellipses_in_the_document_are_not_alterations() -> None:
     assert found_in("He go [sic] there ... and then", '"He go [sic] there ... and"') == [
         ("found", None)
     ]
@@ -414,7 +414,7 @@ def test_brackets_and_dots_of_the_document_are_its_own() -> None:
         ("about 50 metres² of land", "about 50 metres of land"),
     ],
 )  # fmt: skip
-def test_words_and_numbers_are_whole(document: str, quoted: str) -> None:
+def test_does_not_match_parts_of_words_or_numbers(document: str, quoted: str) -> None:
     assert status_in(document, quoted) == "not_found"
 
 
@@ -453,7 +453,7 @@ def test_words_and_numbers_are_whole(document: str, quoted: str) -> None:
         ("L’homme est né libre", "homme est né libre"),
     ],
 )  # fmt: skip
-def test_the_same_words_in_other_dress_are_found(document: str, quoted: str) -> None:
+def test_ignores_differences_in_typography_and_markup(document: str, quoted: str) -> None:
     assert found_in(document, f"„{quoted}“ [doc:1]") == [("found", None)]
 
 
@@ -470,19 +470,19 @@ SOLD = "We must sell the whole thing now."
         ("sell the whole thing", ["buy the whole thing", "[ghost:1]", "sell"], "from_debate"),
     ],
 )  # fmt: skip
-def test_what_was_disproved_is_no_quote_of_the_debate(
+def test_a_disproved_quote_does_not_count_as_a_quote_of_the_debate(
     quoted: str, disproved: list[str], status: str
 ) -> None:
     (check,) = check_quotes(f"„{quoted}“", CORPUS, [SOLD], disproved)
     assert check.status == status
 
 
-def test_what_was_disproved_may_still_be_in_the_documents() -> None:
+def test_a_disproved_quote_is_still_found_in_the_documents() -> None:
     (check,) = check_quotes(f'"{FOUND}"', CORPUS, [], [FOUND])
     assert check.status == "found"
 
 
-def test_a_row_is_found_as_it_stands_in_the_file() -> None:
+def test_finds_a_table_row_as_written_in_the_file() -> None:
     pages = (
         DocumentPage(2, "name: Ann; age: 42", "name,age\nAnn,42"),
         DocumentPage(3, "name: Bo", '"Bo, B.",7'),
@@ -500,7 +500,7 @@ def test_a_row_is_found_as_it_stands_in_the_file() -> None:
     ]
 
 
-def test_pages_without_words_do_not_part_a_sentence() -> None:
+def test_matches_a_sentence_across_an_empty_page() -> None:
     corpus = Corpus(
         {
             "a": (
@@ -522,7 +522,7 @@ STYLES = ['"{}"', "“{}”", "„{}“", "«{}»", "»{}«", "「{}」", "> {}"
 
 
 @given(st.data())
-def test_any_words_of_a_document_are_found(data: st.DataObject) -> None:
+def test_finds_any_sequence_of_words_of_a_document(data: st.DataObject) -> None:
     words = data.draw(st.lists(WORD, min_size=4, max_size=60))
     signed = [word + data.draw(st.sampled_from(["", "", ",", ".", "-x", "’s"])) for word in words]
     cuts = sorted(data.draw(st.lists(st.integers(0, len(words)), max_size=4)))

@@ -1,4 +1,4 @@
-"""A headless Chromium, and the service with scripted models behind it."""
+"""Run a headless Chromium against the service with scripted models."""
 
 import threading
 import time
@@ -46,7 +46,7 @@ def serve_page(
 
 
 class Browser:
-    """Opens pages and collects what their consoles report."""
+    """Open pages and collect their console errors."""
 
     def __init__(self, chromium: Any, address: str) -> None:
         self._chromium, self.address = chromium, address
@@ -55,7 +55,7 @@ class Browser:
     def open(
         self, path: str = "", prepare: Callable[[Any], None] | None = None, **options: Any
     ) -> Any:
-        """Open a path of the service, or another address, in a context of its own."""
+        """Open a path of the service, or another address, in a new browser context."""
         size = {"width": options.pop("width", 1400), "height": 900}
         page = self._chromium.new_context(viewport=size, **options).new_page()
         page.set_default_timeout(60_000)

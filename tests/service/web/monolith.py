@@ -1,4 +1,4 @@
-"""A debate with realistic words, for pictures of the page; nothing in it was said by a model."""
+"""A handwritten debate with realistic text, for screenshots."""
 
 import json
 import re
@@ -104,7 +104,7 @@ _RATING = {
 
 
 def monolith() -> Script:
-    """Answer every call of the debate by what it asks for."""
+    """Return a script that answers each call of the debate."""
 
     def script(request: Request) -> str:
         role = re.findall(r"You are the (\w+)", request.instructions)[0].lower()

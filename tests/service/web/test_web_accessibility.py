@@ -1,4 +1,4 @@
-"""Every view in both themes, checked by axe-core for barriers."""
+"""Check every view in both themes with axe-core."""
 
 import threading
 from typing import Any
@@ -25,7 +25,9 @@ def start(api: httpx.Client, question: str, **more: Any) -> str:
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_no_view_has_serious_barriers(theme: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_view_has_serious_accessibility_violations(
+    theme: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     is_seen = threading.Event()
 
     def speak(request: Request) -> Reply | str:

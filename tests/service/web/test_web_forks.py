@@ -1,4 +1,4 @@
-"""Forks on the page: menus, dialogs, the family, the comparison, and a seat for a person."""
+"""Forking and comparing debates on the web page."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ def choose(page: Any, turn: str, item: str) -> None:
     page.wait_for_selector("dialog[open]")
 
 
-def test_a_turn_is_edited_and_both_debates_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_edits_a_turn_and_compares_both_debates(monkeypatch: pytest.MonkeyPatch) -> None:
     with serve_page(debaters(), monkeypatch) as address, open_browser(address) as browser:
         page = browser.open()
         parent = finished(page, address)
@@ -71,7 +71,7 @@ def test_a_turn_is_edited_and_both_debates_are_compared(monkeypatch: pytest.Monk
         assert browser.errors == []
 
 
-def test_a_fork_gets_a_comment_and_a_finished_debate_a_question(
+def test_a_fork_accepts_a_comment_and_a_finished_debate_a_question(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with serve_page(debaters(), monkeypatch) as address, open_browser(address) as browser:

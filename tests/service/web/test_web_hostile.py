@@ -1,4 +1,4 @@
-"""Text that attacks the page, in every field, live and stored: the browser shows it as text."""
+"""The page shows attacks in any field, live or stored, as plain text."""
 
 import json
 import re
@@ -71,7 +71,7 @@ new MutationObserver((changes) => changes.forEach((change) => {
 
 
 class Watched:
-    """Opens pages without their security policy, so that only what they do themselves helps."""
+    """Open pages without their CSP, so that only their own escaping protects them."""
 
     def __init__(self, browser: Browser) -> None:
         self._browser = browser
@@ -101,7 +101,7 @@ class Watched:
 
 
 class Hostile:
-    """Models whose every word is an attack; they wait until somebody watches."""
+    """Simulate models that reply with attacks once a viewer is watching."""
 
     def __init__(self) -> None:
         self.is_watched = threading.Event()
@@ -119,7 +119,7 @@ class Hostile:
         return replace(reply, text=text, reasoning=ALL_ATTACKS, chunk_size=300, chunk_delay=0.01)
 
     def _add_attacks(self, value: Any) -> Any:
-        """Add an attack to each text of a control block, whose fields are short."""
+        """Add an attack to each text of a control block."""
         if isinstance(value, dict):
             return {key: self._add_attacks(each) for key, each in value.items()}
         if isinstance(value, list):
@@ -129,7 +129,7 @@ class Hostile:
 
 
 @pytest.mark.parametrize("protocol", SPEAKERS)
-def test_what_is_said_becomes_active_neither_live_nor_stored_nor_exported(
+def test_attacks_stay_inactive_live_stored_and_exported(
     protocol: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     models = Hostile()
@@ -165,7 +165,7 @@ def test_what_is_said_becomes_active_neither_live_nor_stored_nor_exported(
 
 
 def poison_stored(database: Path) -> None:
-    """Add all attacks to every text of the only debate, whatever its field."""
+    """Add all attacks to every stored text of the only debate."""
     columns = [("debates", "state"), ("debate_turns", "turn"), ("debate_events", "event")]
     with closing(connect(database)) as opened, opened:
         opened.create_function("poison", 1, lambda text: json.dumps(poison(json.loads(text))))
@@ -174,7 +174,7 @@ def poison_stored(database: Path) -> None:
 
 
 def poison(value: Any) -> Any:
-    """Add all attacks to every text; codes and ids, which have no spaces, stay as they are."""
+    """Add all attacks to every text that contains spaces, so codes and ids stay unchanged."""
     if isinstance(value, dict):  # the lengths of a request are checked again when it is read
         return {key: each if key == "request" else poison(each) for key, each in value.items()}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""The page in a real browser: every protocol, pausing, and reading in peace."""
+"""The web page in a real browser."""
 
 import json
 import re
@@ -32,7 +32,7 @@ LONG = "\n\n".join(f"Paragraph {n} says the same thing in other words." for n in
 
 
 def slowed(script: Any, delay: float = 0.02) -> Script:
-    """Make every reply arrive in small pieces, so that a viewer sees it being written."""
+    """Stream every reply in small pieces."""
 
     def answer(request: Request) -> Reply:
         given = script(request)
@@ -43,7 +43,7 @@ def slowed(script: Any, delay: float = 0.02) -> Script:
 
 
 def held(script: Script, gate: Event) -> Script:
-    """Let no reply begin while the gate is closed, so that the page is never too late."""
+    """Delay every reply until the gate is open."""
 
     def answer(request: Request) -> Reply:
         given = script(request)
@@ -148,7 +148,7 @@ def test_a_debate_is_paused_reloaded_resumed_rated_exported_and_deleted(
         assert browser.errors == []
 
 
-def test_a_debate_is_rated_in_the_library_with_the_keyboard(
+def test_rates_a_debate_in_the_library_with_the_keyboard(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with serve_page(debaters(), monkeypatch) as address, open_browser(address) as browser:
@@ -192,7 +192,7 @@ def test_a_debate_is_rated_in_the_library_with_the_keyboard(
         assert browser.errors == []
 
 
-def test_a_rating_outlives_a_record_that_was_loaded_before_it(
+def test_a_stale_record_does_not_overwrite_a_rating(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     gate, loads = Event(), []
@@ -218,7 +218,7 @@ def test_a_rating_outlives_a_record_that_was_loaded_before_it(
         assert eight.evaluate("button => button.isConnected"), "a click must not get lost"
 
 
-def test_a_person_takes_a_seat_on_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_person_answers_for_a_seat_on_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
     with serve_page(debaters(), monkeypatch) as address, open_browser(address) as browser:
         page = browser.open()
         settings = {"skeptic_model": "human", "min_rounds": 1, "max_rounds": 2}
@@ -238,7 +238,7 @@ def test_a_person_takes_a_seat_on_the_page(monkeypatch: pytest.MonkeyPatch) -> N
         assert browser.errors == []
 
 
-def test_text_that_arrives_never_moves_what_is_read(
+def test_streaming_text_does_not_scroll_the_page(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     long = slowed(debaters(lambda _role, _n, reply: replace(reply, text=f"{LONG}\n\n{reply.text}")))
@@ -260,7 +260,7 @@ def test_text_that_arrives_never_moves_what_is_read(
             assert abs(page.evaluate(place) - before) <= 1
 
 
-def test_a_debate_whose_model_fails_says_why_and_can_be_tried_again(
+def test_a_failed_debate_shows_the_error_and_can_be_retried(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     replies = iter([openai_error(401, "Incorrect API key provided.", "invalid_api_key")])
@@ -283,7 +283,7 @@ def test_a_debate_whose_model_fails_says_why_and_can_be_tried_again(
         assert page.locator(".notice-error").count() == 0
 
 
-def test_a_document_is_dropped_on_the_form(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_document_can_be_dropped_on_the_form(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CONTEND_EMBEDDING_MODEL", "openai:m")
     with serve_page(debaters(), monkeypatch) as address, open_browser(address) as browser:
         page = browser.open()
@@ -303,7 +303,7 @@ def test_a_document_is_dropped_on_the_form(monkeypatch: pytest.MonkeyPatch) -> N
         assert browser.errors == []
 
 
-def test_a_preset_is_chosen_on_the_form(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_preset_can_be_chosen_on_the_form(monkeypatch: pytest.MonkeyPatch) -> None:
     presets_folder().mkdir(parents=True)
     preset = "description: One round of m.\nmodel: openai:m\nmin_rounds: 1\nmax_rounds: 1\n"
     (presets_folder() / "mine.yaml").write_text(preset)
@@ -319,7 +319,7 @@ def test_a_preset_is_chosen_on_the_form(monkeypatch: pytest.MonkeyPatch) -> None
         assert browser.errors == []
 
 
-def test_a_wrong_setting_is_named_at_its_field(
+def test_an_invalid_setting_is_reported_at_its_field(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with (
@@ -335,7 +335,7 @@ def test_a_wrong_setting_is_named_at_its_field(
         page.wait_for_selector("#setting-max_rounds:focus")
 
 
-def test_the_keys_move_through_turns_and_open_the_list_of_keys(
+def test_keyboard_shortcuts_move_through_turns_and_open_help(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with (

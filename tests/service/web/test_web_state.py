@@ -1,4 +1,4 @@
-"""The state that the page builds from events, run in Node."""
+"""The state that the page builds from events, tested in Node."""
 
 import json
 import shutil
@@ -84,19 +84,19 @@ def test_only_the_newest_change_of_a_block_is_kept(tmp_path: Path) -> None:
     assert state["turns"][0]["patches"] == [{"block": 0, "html": "a"}, {"block": 1, "html": "c"}]
 
 
-def test_a_restart_forgets_what_was_streamed(tmp_path: Path) -> None:
+def test_a_restart_discards_the_streamed_text(tmp_path: Path) -> None:
     restart = event("degraded", "lost", what="retried", seat="skeptic", restart=True)
     state = state_after(tmp_path, START, chunk(""), chunk("Half", html="Half", block=0), restart)
     assert state["turns"] == [{"text": "", "state": "thinking", "patches": []}]
 
 
-def test_a_point_knows_the_turn_that_settled_it(tmp_path: Path) -> None:
+def test_a_point_records_the_turn_that_resolved_it(tmp_path: Path) -> None:
     state = state_after(tmp_path, START, critique(1, "open"), critique(2, "resolved"))
     (point,) = state["points"]
     assert (point["status"], point["raisedIn"], point["settledIn"]) == ("resolved", "t0", "t1")
 
 
-def test_a_point_keeps_its_text_and_what_was_said_about_it(tmp_path: Path) -> None:
+def test_a_point_keeps_its_text_reviews_and_replies(tmp_path: Path) -> None:
     noted = critique(2, "partial")
     noted["metadata"]["assessment"]["points"][0] |= {"note": "Only half of it."}
     state = state_after(tmp_path, START, critique(1, "open"), noted)
@@ -113,7 +113,7 @@ def test_a_point_keeps_its_text_and_what_was_said_about_it(tmp_path: Path) -> No
     assert told["cautions"] == []
 
 
-def test_missing_turns_and_a_judge_that_debates_are_named(tmp_path: Path) -> None:
+def test_warns_about_missing_turns_and_a_judge_that_debates(tmp_path: Path) -> None:
     seats = [
         {"id": "ann", "name": "Ann", "role": "debater", "model": "x"},
         {"id": "judge", "name": "Judge", "role": "judge", "model": "x"},
@@ -126,13 +126,13 @@ def test_missing_turns_and_a_judge_that_debates_are_named(tmp_path: Path) -> Non
     ]
 
 
-def test_an_event_seen_twice_counts_once(tmp_path: Path) -> None:
+def test_ignores_a_repeated_event(tmp_path: Path) -> None:
     again = critique(1, "open") | {"seq": 2}
     state = state_after(tmp_path, START, critique(1, "open"), again)
     assert len(state["turns"]) == 1
 
 
-def test_a_pause_that_asks_and_an_end(tmp_path: Path) -> None:
+def test_handles_a_pause_with_a_question_and_the_end(tmp_path: Path) -> None:
     asked = state_after(tmp_path, START, event("paused", "waiting", ask={"round": 1}))
     assert asked["status"] == "paused"
     stop = event("judge_decision", "ready", decision="stop", reason="skeptic_ready")
