@@ -16,13 +16,9 @@ from contend import aask
 from contend.graph.errors import ModelFailed
 
 AT_ONCE = 24
-QUICK = {
-    "retry_wait": 0.01,
-    "idle_timeout": 2,
-    "first_token_timeout": 4,
-    "total_timeout": 60,
-    "templates": False,
-}
+USUAL = {"retry_wait": 0.01, "templates": False}
+# With --short-timeouts, for a server that stalls on purpose.
+SHORT_TIMEOUTS = {"idle_timeout": 2, "first_token_timeout": 4, "total_timeout": 60}
 SIDES = [
     {"name": "Ann", "position": "It should be done."},
     {"name": "Ben", "position": "It should not be done."},
@@ -42,7 +38,8 @@ def settings_of(protocol: str, model: str) -> dict[str, Any]:
         "moderated": {"positions": SIDES, "round_count": 1},
         "forecast": {"outcomes": ["yes: It opens", "no: It does not"], "overall_timeout": 300},
     }
-    return {**QUICK, **more[protocol]}
+    timeouts = SHORT_TIMEOUTS if "--short-timeouts" in sys.argv else {}
+    return {**USUAL, **timeouts, **more[protocol]}
 
 
 async def run(number: int, places: asyncio.Semaphore) -> dict[str, Any]:

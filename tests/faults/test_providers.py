@@ -127,7 +127,7 @@ def test_every_debate_ends_done_or_with_a_named_error(tmp_path: Path, langsmith:
             "LANGSMITH_ENDPOINT": f"http://127.0.0.1:{langsmith.server_port}",
         }
         ran = subprocess.run(
-            [sys.executable, "-m", "tests.faults.many_debates", str(DEBATES)],
+            [sys.executable, "-m", "tests.faults.many_debates", str(DEBATES), "--short-timeouts"],
             env=contend.env,
             cwd=ROOT,
             capture_output=True,
