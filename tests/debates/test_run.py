@@ -391,6 +391,20 @@ async def test_words_nobody_would_hear_are_refused(records: Repository, remark: 
         await run(records, debate, remark)
 
 
+async def test_a_viewer_that_fails_ends_the_run_and_repeats_no_paid_call(
+    records: Repository, server: ModelServer
+) -> None:
+    def watch(event: Event) -> None:
+        if event["event"] == "skeptic_chunk" and event["content"]:
+            raise BrokenPipeError("nobody reads")
+
+    debate = await begin(records)
+    with pytest.raises(BrokenPipeError, match="nobody reads"):
+        await run_debate(records, debate, watch, RunControl())
+    assert heard(server, "Why?") == ["Proposer", "Skeptic"]
+    assert records.find(debate.id).status == "failed"
+
+
 async def test_a_key_in_an_unknown_exception_reaches_no_file(
     records: Repository, server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
