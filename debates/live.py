@@ -142,6 +142,8 @@ class _RecentEvents:
         """Return events after this number, or None if the next one is no longer in memory."""
         if self._since is None or seq < self._since:
             return None
+        if seq >= self.last:
+            return []
         first = bisect_right(self._events, seq, key=lambda each: each.seq)
         return self._events[first : first + _PAGE]
 

@@ -62,9 +62,12 @@ async def stream_answer(  # noqa: PLR0913 - the call and its limits
                 on_text(piece)
             if may_call_tools:
                 parts.append(chunk)
-            thoughts.append(str(chunk.additional_kwargs.get("reasoning_content") or ""))
-            usage, cache_writes = usage_of(chunk) or usage, cache_writes + _cache_writes(chunk)
-            finish = finish_reason(chunk) or finish
+            if chunk.additional_kwargs:
+                thoughts.append(str(chunk.additional_kwargs.get("reasoning_content") or ""))
+            if counted := usage_of(chunk):
+                usage, cache_writes = counted, cache_writes + _cache_writes(chunk)
+            if chunk.response_metadata:
+                finish = finish_reason(chunk) or finish
             if is_cut := time_is_up():
                 break
     finish = "stop" if is_cut else finish

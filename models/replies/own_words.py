@@ -3,12 +3,13 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain, takewhile
+from typing import TYPE_CHECKING
 
-from markdown_it import MarkdownIt
+if TYPE_CHECKING:  # a list of debates must not wait for it
+    from markdown_it import MarkdownIt
 
-_MARKDOWN = MarkdownIt("commonmark")
-_MARKDOWN.core.ruler.enableOnly(["normalize", "block"])
 _CODE = ("fence", "code_block", "html_block")
 
 _WORDS = re.compile(r"[^\W_]|[🔴🟡🟢✅⚠❌]")
@@ -37,6 +38,15 @@ _REFUSING = (
 )
 RETRACTION = re.compile(rf"{REPORTING}|{_REFUSING}", re.IGNORECASE)
 _OWN_VOICE = re.compile(r"\b(?:I|my)\b", re.IGNORECASE)
+
+
+@cache
+def _markdown() -> "MarkdownIt":
+    from markdown_it import MarkdownIt
+
+    parser = MarkdownIt("commonmark")
+    parser.core.ruler.enableOnly(["normalize", "block"])
+    return parser
 
 
 @dataclass(frozen=True)
@@ -120,7 +130,7 @@ def _opens_quote(line: str) -> bool:
 
 
 def _code_lines(reply: str) -> set[int]:
-    tokens = _MARKDOWN.parse(reply)
+    tokens = _markdown().parse(reply)
     return {
         line for token in tokens if token.type in _CODE and token.map for line in range(*token.map)
     }

@@ -395,6 +395,20 @@ async def test_refuses_a_comment_that_no_speaker_would_see(
         await run(records, debate, remark)
 
 
+async def test_a_viewer_that_fails_ends_the_run_and_repeats_no_paid_call(
+    records: Repository, server: ModelServer
+) -> None:
+    def watch(event: Event) -> None:
+        if event["event"] == "skeptic_chunk" and event["content"]:
+            raise BrokenPipeError("nobody reads")
+
+    debate = await begin(records)
+    with pytest.raises(BrokenPipeError, match="nobody reads"):
+        await run_debate(records, debate, watch, RunControl())
+    assert heard(server, "Why?") == ["Proposer", "Skeptic"]
+    assert records.find(debate.id).status == "failed"
+
+
 async def test_a_key_in_an_unexpected_exception_is_not_stored(
     records: Repository, server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

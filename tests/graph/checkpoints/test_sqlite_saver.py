@@ -180,3 +180,18 @@ async def test_a_list_of_checkpoints_is_read_while_a_writer_waits() -> None:
         await writing
         (found,) = [each async for each in saver.alist(CONFIG)]
     assert [(channel, value) for _, channel, value in found.pending_writes or []] == PAID
+
+
+async def test_results_are_synced_to_the_disk_and_checkpoints_with_them() -> None:
+    def synchronous(connection: sqlite3.Connection) -> int:
+        return int(connection.execute("PRAGMA synchronous").fetchone()[0])
+
+    async with checkpointer() as saver:
+        writer, levels = writer_of(saver), list[int]()
+        writer.conn.set_trace_callback(
+            lambda what: levels.append(synchronous(writer.conn)) if what == "COMMIT" else None
+        )
+        at = await saver.aput(CONFIG, empty_checkpoint(), {"step": 1}, {})
+        await saver.aput_writes(at, PAID, "task", "path")
+        writer.conn.set_trace_callback(None)
+    assert levels == [1, 2]  # NORMAL and FULL
