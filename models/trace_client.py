@@ -19,6 +19,11 @@ _UPDATED = _IDENTITY | {"outputs", "error", "end_time"}
 _FIRST_WORDS = "new_token"
 # Parameters of a call that its metadata does not have.
 _SHOWN_PARAMETERS = {"tools", "tool_choice", "response_format", "format"}
+# What a run below a debate's graph says about itself; the graph's run has everything.
+_ABOUT = {"thread_id", "session_id", "conversation_id", "langgraph_node", "langgraph_step"}
+_ABOUT |= {"debate_id", "protocol", "round", "seat", "phase", "turn", "call"}
+_PREFIX_OF_MODELS = "ls_"
+_PAUSE = "GraphInterrupt("
 _TAGS_OF_STEPS = ("seq:step:", "graph:step:", "map:key:", "nostream")
 
 
@@ -38,7 +43,7 @@ class TraceClient(Client):
         else:
             if _is_graph(name, about):
                 self._graphs.add(str(run["id"]))
-            small = self._lifted(run) | _shown_once(run, extra, about)
+            small = self._lifted(run) | _shown_once(name, run, extra)
             super().create_run(about.get(TITLE, name), inputs, run_type, **small)
 
     def update_run(self, run_id: Any, **run: Any) -> None:
@@ -52,6 +57,8 @@ class TraceClient(Client):
             update = {name: value for name, value in run.items() if name in _UPDATED}
             events = [each for each in run.get("events") or () if each["name"] == _FIRST_WORDS]
             update |= {"name": about.get(TITLE, run["name"]), "events": events or None}
+            if (run.get("error") or "").startswith(_PAUSE):  # a pause needs no stack trace
+                update["error"] = run["error"].partition("\n")[0]
             super().update_run(run_id, **self._lifted(update))
 
     def _is_of_start(self, run: Mapping[str, Any], about: Mapping[str, Any]) -> bool:
@@ -85,21 +92,23 @@ def _shows_nothing(name: str, run_type: str, about: Mapping[str, Any]) -> bool:
     return is_task or name != about["langgraph_node"]
 
 
-def _with_debate(about: Mapping[str, Any]) -> dict[str, Any]:
-    """Name the debate, and the node in the drawing instead of a task within it."""
+def _shown_once(name: str, run: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
+    about: dict[str, Any] = extra["metadata"]
+    kept = dict(about) if _is_graph(name, about) else _about_run(about)
     debate = about.get("debate_id") or about.get("thread_id")
-    node = str(about.get("langgraph_checkpoint_ns", "")).partition(":")[0]
-    named = {"debate_id": debate} if debate else {}
-    shown = {name: value for name, value in about.items() if name != TITLE}
-    return {**shown, **named, **({"langgraph_node": node} if node else {})}
-
-
-def _shown_once(
-    run: Mapping[str, Any], extra: Mapping[str, Any], about: Mapping[str, Any]
-) -> dict[str, Any]:
+    kept |= {"debate_id": debate} if debate else {}
     tags = [each for each in run.get("tags") or () if not each.startswith(_TAGS_OF_STEPS)]
-    kept = {"metadata": _with_debate(about), **_parameters(extra)}
-    return {"extra": kept, "tags": tags, "events": None, "serialized": None}
+    extra = {"metadata": kept, **_parameters(extra)}
+    return {"extra": extra, "tags": tags, "events": None, "serialized": None}
+
+
+def _about_run(about: Mapping[str, Any]) -> dict[str, Any]:
+    """Name the node in the drawing, instead of a task within it."""
+    node = str(about.get("langgraph_checkpoint_ns", "")).partition(":")[0]
+    shown = {
+        name: about[name] for name in about if name in _ABOUT or name.startswith(_PREFIX_OF_MODELS)
+    }
+    return shown | ({"langgraph_node": node} if node else {})
 
 
 def _parameters(extra: Mapping[str, Any]) -> dict[str, Any]:
