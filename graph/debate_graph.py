@@ -46,8 +46,7 @@ class DebateGraph(StateGraph[Any, Any, Any, Any]):
         function = node if action is None else action
         name = function.__name__ if action is None else node
         settled: Any = with_thread_settings(function, self._settings)
-        about = {"protocol": self._settings.protocol}  # for streams and traces
-        return super().add_node(name, settled, metadata=about, **options)
+        return super().add_node(name, settled, **options)
 
     def compile(self, *given: Any, **options: Any) -> "CompiledDebate":
         compiled = super().compile(*given, **options)

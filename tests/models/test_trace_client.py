@@ -11,13 +11,12 @@ from contend.models.trace_client import TITLE, TraceClient
 Sent = dict[str, Any]
 SERVER = {"langgraph_api_url": "http://127.0.0.1:2024", "max_rounds": 2}
 NODE = SERVER | {
-    "protocol": "forum",
     "langgraph_node": "propose",
     "langgraph_path": ("pull", "propose"),
 }
-TASK = {"protocol": "forum", "langgraph_node": "say", "langgraph_path": ("push", (), 0, True)}
+TASK = {"langgraph_node": "say", "langgraph_path": ("push", (), 0, True)}
 TASK |= {"langgraph_checkpoint_ns": "propose:1|say:2"}
-CALL = TASK | {TITLE: "Ann, round 1"}
+CALL = TASK | {"protocol": "forum", TITLE: "Ann, round 1"}
 
 
 class Traced:
@@ -78,13 +77,14 @@ def test_a_call_is_right_below_its_node_and_has_its_title(sent: dict[UUID, Sent]
     assert (update["name"], update["dotted_order"]) == ("Ann, round 1", asked["dotted_order"])
     assert (update["outputs"], update["events"], "extra" in update) == ({"a": 1}, None, False)
     assert sent[graph]["extra"]["metadata"] == about | {"debate_id": "d1"}
-    assert sent[node]["extra"]["metadata"] == {"protocol": "forum", "langgraph_node": "propose"}
-    assert not traced.client._left_out | traced.client._graphs
+    assert sent[node]["extra"]["metadata"] == {"langgraph_node": "propose"}
+    assert not traced.client._left_out | traced.client._inside
 
 
 def test_a_pause_has_no_stack_trace(sent: dict[UUID, Sent]) -> None:
     traced = Traced()
-    node = traced.begin("propose", "chain", NODE)
+    graph = traced.begin("forum", "chain", {"ls_integration": "langgraph"})
+    node = traced.begin("propose", "chain", NODE, graph)
     traced.end(node, "GraphInterrupt((Interrupt(value={}),))Traceback:\n\n  File ...")
     assert sent[node]["update"]["error"] == "GraphInterrupt((Interrupt(value={}),))Traceback:"
 
