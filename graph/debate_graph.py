@@ -1,6 +1,6 @@
 """The base of the five graphs: checks input before anything is stored or paid for."""
 
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import aclosing
 from copy import copy
 from dataclasses import replace
@@ -9,6 +9,7 @@ from typing import Any, cast
 from langgraph.channels.base import BaseChannel
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.errors import EmptyInputError
 from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.pregel._write import ChannelWrite, ChannelWriteTupleEntry
@@ -18,18 +19,21 @@ from pydantic import TypeAdapter
 from contend.graph import runners
 from contend.graph.channels import CheckedDelta, CheckedList, CheckedValue, GraphState
 from contend.graph.contract import DebateOutput, QuestionInput
+from contend.graph.edits import checked_edit
 from contend.graph.errors import BadInput
 from contend.graph.serializer import serializer
 from contend.graph.settings import DebateSettings
 from contend.graph.settings_form import DEFAULT_MODEL_KEY, settings_form
-from contend.graph.state import is_begun
+from contend.graph.state import DebateState, is_begun
 from contend.graph.values import storable_types
+from contend.models.recording import is_recording
 from contend.nodes.own_settings import with_thread_settings
 from contend.nodes.retrieve import AFTER_THE_END, SECOND_QUESTION
 from contend.nodes.uploads import store_uploads
 
 Writes = Iterable[tuple[str, Any]]
 
+_NOTHING_TO_CONTINUE = "There is no debate to continue here. Give a question as the input."
 _CHECKED_CHANNELS = (CheckedValue, CheckedList, CheckedDelta)
 
 
@@ -42,8 +46,7 @@ class DebateGraph(StateGraph[Any, Any, Any, Any]):
         function = node if action is None else action
         name = function.__name__ if action is None else node
         settled: Any = with_thread_settings(function, self._settings)
-        about = {"protocol": self._settings.protocol}  # for streams and traces
-        return super().add_node(name, settled, metadata=about, **options)
+        return super().add_node(name, settled, **options)
 
     def compile(self, *given: Any, **options: Any) -> "CompiledDebate":
         compiled = super().compile(*given, **options)
@@ -123,22 +126,51 @@ class CompiledDebate(CompiledStateGraph[Any, Any, Any, Any]):
         entering = await self._checked_input(entering, config)
         parts: Any = super().astream(entering, config, *given[2:], **_without_input(options))
         async with runners.hold_lease(self, config), aclosing(parts):
-            async for part in parts:
-                yield part
+            try:
+                async for part in parts:
+                    yield part
+            except EmptyInputError as error:
+                raise BadInput(_NOTHING_TO_CONTINUE) from error
 
     async def abulk_update_state(self, config: Any, supersteps: Any) -> Any:
         async with runners.hold_lease(self, config):
+            if not is_recording():  # our own runner writes what it has read
+                state = await self._state_at(config)
+                supersteps = [
+                    [each._replace(values=self._checked_edit(each.values, state)) for each in step]
+                    for step in supersteps
+                ]
             return await super().abulk_update_state(config, supersteps)
 
+    def _checked_edit(self, edit: Any, state: DebateState) -> Any:
+        model = cast("type[DebateSettings]", self.context_schema)
+        return checked_edit(edit, state, model) if isinstance(edit, Mapping) else edit
+
+    async def _state_at(self, config: Any) -> DebateState:
+        """Return the state that a run or an edit starts from."""
+        snapshot = await self.aget_state(config)
+        named = config["configurable"].get("checkpoint_id")
+        if named and snapshot.created_at is None:
+            raise BadInput(f"The thread has no checkpoint {named}.")
+        return cast("DebateState", snapshot.values)
+
     async def _checked_input(self, given: Any, config: Any) -> Any:
+        if self.checkpointer and config and "checkpoint_id" in config.get("configurable", {}):
+            await self._state_at(config)
         if isinstance(given, Command):
+            edits = given._update_as_tuples()
+            if edits and not is_recording():
+                state = await self._state_at(config) if self.checkpointer else {}
+                edits = list(self._checked_edit(dict(edits), state).items())
             # As value objects, because langgraph takes a person's turn as JSON for a message.
-            update = _checked_writes(given._update_as_tuples(), self.channels)
-            given = replace(given, update=update or None)
+            update = _checked_writes(edits, self.channels)
+            given = replace(given, update=update or None, goto=given.goto or ())
         elif isinstance(given, dict):
             await self._refuse_second_question(config)
             given = await store_uploads(given)
             _checked_writes(given.items(), self.channels)
+        elif given is not None:
+            raise BadInput('The input must be an object, such as {"question": "..."}.')
         return given
 
     async def _refuse_second_question(self, config: Any) -> None:

@@ -130,13 +130,18 @@ async def test_changed_settings_are_stored_in_the_record(records: Repository, sa
     assert found.ran_on == SERVER
 
 
-async def test_a_thread_state_cannot_set_internal_settings(records: Repository, saver: Any) -> None:
-    """A client may write any state, and our token is sent to the server."""
+async def test_a_state_names_no_server_and_no_recording(
+    records: Repository, saver: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Because another program may write any state, and a server is sent our token."""
     internal = {"server": "http://elsewhere:1", "from_cassette": True, "ran_on": "elsewhere"}
     await play(full_cast(), saver=saver, pause="each_round")
     own = records.find(THREAD).settings
     graph, config = graph_of("adversarial", saver), config_of(THREAD)
     about: Any = {"settings": {**own, **internal, "max_rounds": 4}}
+    with pytest.raises(BadInput, match="A debate has no setting"):
+        await graph.aupdate_state(config, about)
+    monkeypatch.setattr("contend.graph.debate_graph.checked_edit", lambda edit, *_: edit)
     await graph.aupdate_state(config, about)
     assert records.find(THREAD).settings == {**own, "max_rounds": 4}
     records.delete(THREAD)

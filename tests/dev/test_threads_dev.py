@@ -159,6 +159,9 @@ async def test_an_edited_critique_ends_the_rounds(server: DevServer) -> None:
         ({"stop": {"reason": "tired", "round": 1}}, r"stop\.reason"),
         ({"round": "many"}, r"round is not well-formed"),
         ({"degraded": [{"what": 7}]}, r"degraded\.0\.what"),
+        ({"bogus": 1}, "no field bogus"),
+        ({"protocol": "bogus"}, "protocol of a debate cannot be changed"),
+        ({"settings": {"max_rounds": "many"}}, r"settings\.max_rounds"),
     ],
 )
 async def test_an_invalid_edit_is_refused(

@@ -9,10 +9,14 @@ from langsmith.client import Client
 from contend.models.trace_client import TITLE, TraceClient
 
 Sent = dict[str, Any]
-NODE = {"protocol": "forum", "langgraph_node": "propose", "langgraph_path": ("pull", "propose")}
-TASK = {"protocol": "forum", "langgraph_node": "say", "langgraph_path": ("push", (), 0, True)}
+SERVER = {"langgraph_api_url": "http://127.0.0.1:2024", "max_rounds": 2}
+NODE = SERVER | {
+    "langgraph_node": "propose",
+    "langgraph_path": ("pull", "propose"),
+}
+TASK = {"langgraph_node": "say", "langgraph_path": ("push", (), 0, True)}
 TASK |= {"langgraph_checkpoint_ns": "propose:1|say:2"}
-CALL = TASK | {TITLE: "Ann, round 1"}
+CALL = TASK | {"protocol": "forum", TITLE: "Ann, round 1"}
 
 
 class Traced:
@@ -31,8 +35,9 @@ class Traced:
         self.client.create_run(inputs={}, **more, **self.begun[run])
         return run
 
-    def end(self, run: UUID) -> None:
-        self.client.update_run(run, outputs={"a": 1}, events=[{"name": "end"}], **self.begun[run])
+    def end(self, run: UUID, error: str | None = None) -> None:
+        ended: Sent = {"outputs": {"a": 1}, "events": [{"name": "end"}], "error": error}
+        self.client.update_run(run, **ended, **self.begun[run])
 
 
 @pytest.fixture
@@ -52,7 +57,8 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> dict[UUID, Sent]:
 
 def test_a_call_is_right_below_its_node_and_has_its_title(sent: dict[UUID, Sent]) -> None:
     traced = Traced()
-    graph = traced.begin("forum", "chain", {"ls_integration": "langgraph", "thread_id": "d1"})
+    about = SERVER | {"ls_integration": "langgraph", "thread_id": "d1"}
+    graph = traced.begin("forum", "chain", about)
     node = traced.begin("propose", "chain", NODE, graph)
     task = traced.begin("say", "chain", TASK, node)
     form = traced.begin("RunnableSequence", "chain", TASK, task)
@@ -70,8 +76,17 @@ def test_a_call_is_right_below_its_node_and_has_its_title(sent: dict[UUID, Sent]
     update = asked["update"]
     assert (update["name"], update["dotted_order"]) == ("Ann, round 1", asked["dotted_order"])
     assert (update["outputs"], update["events"], "extra" in update) == ({"a": 1}, None, False)
-    assert sent[graph]["extra"]["metadata"]["debate_id"] == "d1"
-    assert not traced.client._left_out | traced.client._graphs
+    assert sent[graph]["extra"]["metadata"] == about | {"debate_id": "d1"}
+    assert sent[node]["extra"]["metadata"] == {"langgraph_node": "propose"}
+    assert not traced.client._left_out | traced.client._inside
+
+
+def test_a_pause_has_no_stack_trace(sent: dict[UUID, Sent]) -> None:
+    traced = Traced()
+    graph = traced.begin("forum", "chain", {"ls_integration": "langgraph"})
+    node = traced.begin("propose", "chain", NODE, graph)
+    traced.end(node, "GraphInterrupt((Interrupt(value={}),))Traceback:\n\n  File ...")
+    assert sent[node]["update"]["error"] == "GraphInterrupt((Interrupt(value={}),))Traceback:"
 
 
 def test_runs_before_the_first_node_show_nothing(sent: dict[UUID, Sent]) -> None:

@@ -119,6 +119,14 @@ def test_no_key_reaches_langsmith(langsmith: LangSmith) -> None:
     assert KEY.encode() not in sent
 
 
+def test_nothing_is_sent_without_tracing(langsmith: LangSmith) -> None:
+    address = f"http://127.0.0.1:{langsmith.server_address[1]}"
+    off = {"LANGSMITH_TRACING": "false", "LANGSMITH_ENDPOINT": address}
+    off |= {"LANGSMITH_API_KEY": "another-secret-key", "OPENAI_API_KEY": KEY}
+    subprocess.run([sys.executable, "-c", PROGRAM], env=os.environ | off, check=True, timeout=120)
+    assert langsmith.bodies == []
+
+
 def runs_of(langsmith: LangSmith) -> dict[str, dict[str, Any]]:
     """Return each run with what was sent when it began and when it ended."""
     runs: dict[str, dict[str, Any]] = {}

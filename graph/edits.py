@@ -1,0 +1,43 @@
+"""Checks the edits of clients, so that a wrong one is refused before it is stored."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from contend.graph.errors import BadInput
+from contend.graph.settings import DebateSettings, read_stored
+from contend.graph.state import DebateState
+
+
+def checked_edit(
+    edit: Mapping[str, Any], state: DebateState, model: type[DebateSettings]
+) -> dict[str, Any]:
+    """Return the edit with whole settings, or raise BadInput if it does not fit the debate."""
+    _refuse_unknown(edit, DebateState.__annotations__, "field")
+    if edit.get("protocol", model.protocol) != model.protocol:
+        raise BadInput("The protocol of a debate cannot be changed: start a new thread.")
+    given = edit.get("settings")
+    if not isinstance(given, dict):
+        return dict(edit)
+    return {**edit, "settings": _whole_settings(given, state, model)}
+
+
+def _whole_settings(
+    given: Mapping[str, Any], state: DebateState, model: type[DebateSettings]
+) -> dict[str, Any]:
+    before, known = state.get("settings", {}), model.model_fields
+    _refuse_unknown(given, {**known, **before}, "setting")  # an older release had others
+    stored = read_stored(model, before).model_dump(mode="json")
+    named = {name: given[name] for name in given if name in known}
+    try:
+        return model.model_validate({**stored, **named}).model_dump(mode="json")
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        place = ".".join(map(str, ("settings", *first["loc"])))
+        raise BadInput(f"{place} is not well-formed: {first['msg']}.") from error
+
+
+def _refuse_unknown(given: Mapping[str, Any], known: Mapping[str, Any], what: str) -> None:
+    if unknown := [name for name in given if name not in known]:
+        raise BadInput(f"A debate has no {what} {', '.join(unknown)}.")
