@@ -39,7 +39,7 @@ def results() -> list[Result]:
     with model_process("--tokens", "300", "--mark") as server:
         found = [result for case in _cases() for result in _measure(server, case)]
     with model_process("--panel", "--mark") as server:
-        case = _Case("forecast", 15, _forecast, rounds=(forecast.ROUNDS,), shown=forecast.ROUNDS)
+        case = _Case("forecast", 20, _forecast, rounds=(forecast.ROUNDS,), shown=forecast.ROUNDS)
         return [*found, *_measure(server, case)]
 
 

@@ -2,7 +2,7 @@ import re
 
 _ROLE = re.compile(
     r"^## Your role\n(.+?)(?=\n\n## |\Z)"
-    r"|^(You are the [^\n]+? of the forecasting panel\b.*?)(?=\n\n|\Z)",
+    r"|^(You are the [^\n]+? of the panel\b.*?)(?=\n\n|\Z)",
     re.MULTILINE | re.DOTALL,
 )
 
