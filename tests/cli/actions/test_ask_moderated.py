@@ -395,7 +395,7 @@ def test_a_ruling_and_a_check_are_shown_once_and_whole(
     """The moderator's one call gives two turns; the checker's several calls give one."""
 
     def script(what: str, request: Request, reply: Reply) -> Reply:
-        if what == "request" and "review\nAnn, argument:" in request.user:
+        if what == "request" and "review\nThe last statement above: Ann, argument." in request.user:
             struck = {"breach": "personal_attack", "ruling": "Ann, no insults."}
             return replace(with_block(reply, request, **struck), chunk_size=5)
         if what == "claims" and "Ann, argument:" in request.user:
