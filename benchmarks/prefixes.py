@@ -39,7 +39,7 @@ def results() -> list[Result]:
     with model_process("--tokens", "300", "--mark") as server:
         found = [result for case in _cases() for result in _measure(server, case)]
     with model_process("--panel", "--mark") as server:
-        case = _Case("forecast", 0, _forecast, rounds=(forecast.ROUNDS,), shown=forecast.ROUNDS)
+        case = _Case("forecast", 20, _forecast, rounds=(forecast.ROUNDS,), shown=forecast.ROUNDS)
         return [*found, *_measure(server, case)]
 
 
@@ -99,7 +99,7 @@ def _cases() -> list[_Case]:
         _Case("adversarial", 70, lambda rounds: debate(_adversarial(rounds))),
         _Case("forum with a judge", 70, lambda rounds: debate(_forum(rounds, "external_judge"))),
         _Case("forum by concession", 70, lambda rounds: debate(_forum(rounds, "self_convergence"))),
-        _Case("refine", 0, lambda rounds: debate(refine_settings(_SEATS, rounds))),
+        _Case("refine", 50, lambda rounds: debate(refine_settings(_SEATS, rounds))),
         _Case("moderated", 70, lambda rounds: debate(_moderated(rounds)), (1, 3, 5)),
     ]
 

@@ -118,25 +118,17 @@ class _ForecastValues:
 
     @cached_property
     def _arguments_so_far(self) -> str:
-        room = self._room(_POINTS_SHARE)
-        if self.part in ("stronger", "references"):
-            return self._points(self._others(), room)
-        # All roles see the same list, so that a provider can cache it.
-        listed = self._points(self._kept, room)
-        return "\n\n".join(filter(None, [listed, self._own_point(listed)]))
+        own = self._own_line()
+        room = self._room(_POINTS_SHARE) - size_of([own])
+        return self._points(self._others(), room, own)
 
-    def _own_point(self, listed: str) -> str:
+    def _own_line(self) -> str:
         before = [s for s in self._kept if s.role == self.seat.role]
-        if not before or not before[-1].reading.point:
+        if self.part in ("stronger", "references") or not before or not before[-1].reading.point:
             return ""
-        point = before[-1].point_id
         reading = before[-1].reading
         numbers = " ".join(f"{o} {p:.0%}" for o, p in reading.stated.probabilities.items())
-        if f"\n{point} " in listed:
-            return f"{point} is yours{': ' if numbers else ''}{numbers}."
-        return self.data(
-            "points", f"{point} you{', ' if numbers else ''}{numbers}: {reading.point}"
-        )
+        return f"{before[-1].point_id} you{', ' if numbers else ''}{numbers}: {reading.point}"
 
     def _points_before(self) -> str:
         number, role = self._about.round, self._about.role
@@ -151,7 +143,7 @@ class _ForecastValues:
         points = self._points(said, tokens_to_bytes(_POINTS_FOR_SCORING))
         return f"Said before it, and so no longer new:\n{points}" if points else ""
 
-    def _points(self, said: list[ScoredArgument], room: int) -> str:
+    def _points(self, said: list[ScoredArgument], room: int, *first: str) -> str:
         """List the points that fit, with up to half of the room for earlier rounds."""
         newest = max((each.turn.round for each in said), default=0)
         new = self._point_lines(s for s in said if s.turn.round == newest)
@@ -160,7 +152,7 @@ class _ForecastValues:
         older = _fitting(old, room - size_of(shown))
         left_out = len(new) + len(old) - len(shown) - len(older)
         more = [f"({left_out} further points left out for room.)"] if left_out else []
-        lines = [*more, *reversed(older), *shown]
+        lines = [*(line for line in first if line), *more, *reversed(older), *shown]
         return self.data("points", "\n".join(lines)) if lines else ""
 
     def _point_lines(self, said: Iterable[ScoredArgument]) -> list[str]:

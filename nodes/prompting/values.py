@@ -32,7 +32,8 @@ _MATERIAL = ("{remarks}", "{quote_checks}", "{passages}")
 # The beginnings of prompts that other prompts repeat; the history only grows at its end.
 _QUESTION = re.compile(r"[^{]*\{question\}([^{]*\{sides\})?")
 _HISTORY = re.compile(r"([^{]*\{(question|sides)\})*[^{]*\{(history|exchanges|answers)\}")
-_WITHOUT_HISTORY = ("fact_check", "score")
+# Phases whose prompts do not show the history.
+_WITHOUT_HISTORY = ("correction", "fact_check", "score")
 
 _TEMPLATE_RULE = (
     "Use the reasoning template above that fits best as your scaffold; if none fits, use none."
@@ -117,7 +118,7 @@ class PromptContent:
         ]
 
     def _system(self, values: PromptValues) -> Iterator[str]:
-        """Yield what all seats are told alike, so that their prompts begin with the same words."""
+        # Large models get the same in all seats, so that a provider can cache it for all of them.
         small = is_small([self.seat])
         if not small:
             yield render(f"{self.settings.protocol}/system", values)
@@ -147,10 +148,9 @@ class PromptContent:
     def _as_last_marked(self) -> "PromptContent | None":
         """Return the content of the model's last prompt that was marked to be repeated, if any."""
         said = self.state.get("turns", [])
-        marked = [turn for turn in said if self._was_marked(turn)]
-        if not marked or "final_answer" in self.state:
+        last = next(filter(self._was_marked, reversed(said)), None)
+        if last is None or "final_answer" in self.state:
             return None
-        last = marked[-1]
         # The first prompt of a debater has no history.
         is_first = last.phase == "propose" and last.round == self.strategy.first_round
         seen = [] if is_first else [turn for turn in said if turn.ended_at <= last.started_at]

@@ -130,10 +130,10 @@ async def test_changed_settings_are_stored_in_the_record(records: Repository, sa
     assert found.ran_on == SERVER
 
 
-async def test_a_state_names_no_server_and_no_recording(
+async def test_a_thread_state_cannot_set_internal_settings(
     records: Repository, saver: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Because another program may write any state, and a server is sent our token."""
+    """Another program may write any state, and our token is sent to the server."""
     internal = {"server": "http://elsewhere:1", "from_cassette": True, "ran_on": "elsewhere"}
     await play(full_cast(), saver=saver, pause="each_round")
     own = records.find(THREAD).settings

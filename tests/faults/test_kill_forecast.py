@@ -60,7 +60,7 @@ def _kept(victim: Key) -> list[Key]:
 
 def _key(request: Request) -> Key:
     sent = as_sent(request)
-    found = re.search(r"You are the (\w+) of the forecasting panel", request.instructions)
+    found = re.search(r"You are the (\w+) of the panel", request.instructions)
     assert found, request.instructions
     return asked_for(sent), round_of(sent), scored_role(sent).lower() or found[1].lower()
 

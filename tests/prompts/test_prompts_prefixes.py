@@ -70,12 +70,3 @@ async def test_debaters_are_sent_the_answers_as_the_judge_was() -> None:
     debates = _debates(await _play("refine"))
     rounds = [debates[at : at + 4] for at in range(0, 12, 4)]
     assert [len({*each}) for each in rounds] == [1, 1, 1]
-
-
-async def test_forecasters_are_sent_the_same_points() -> None:
-    speeches = _speeches(await _play("forecast"))
-    said = [re.split(r"\n\n\w\d is yours", sent.user)[0] for sent in speeches]
-    said = [each for sent, each in zip(speeches, said, strict=True) if each != sent.user]
-    second, third = {*said[:5]}, {*said[5:9]}
-    assert len(second) == len(third) == 1
-    assert said[5].startswith(said[0].removesuffix(said[0].splitlines()[-1]))

@@ -182,7 +182,7 @@ def forecasters(yes: Callable[[str, int], float] | None = None, last: float = VE
 
     def script(served: Request) -> Reply:
         sent = as_sent(served)
-        found = re.search(r"You are the (\w+) of the forecasting panel", served.instructions)
+        found = re.search(r"You are the (\w+) of the panel", served.instructions)
         role = found.group(1).lower() if found else ""
         what, number = asked_for(sent), round_of(sent)
         if "Somebody asks for a forecast" in served.user:

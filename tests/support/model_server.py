@@ -57,7 +57,7 @@ class Request:
     @property
     def instructions(self) -> str:
         """The speaker's role, and the system message."""
-        return instructions_in(self.system, self.user)
+        return instructions_in(self.system, self.text)
 
     @property
     def user(self) -> str:

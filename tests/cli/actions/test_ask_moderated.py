@@ -397,7 +397,7 @@ def test_ruling_and_fact_check_are_each_shown_once_in_full(
     """One moderator call produces two turns; several checker calls produce one."""
 
     def script(what: str, request: Request, reply: Reply) -> Reply:
-        if what == "request" and "review\nAnn, argument:" in request.user:
+        if what == "request" and "review\nThe last statement above: Ann, argument." in request.user:
             struck = {"breach": "personal_attack", "ruling": "Ann, no insults."}
             return replace(with_block(reply, request, **struck), chunk_size=5)
         if what == "claims" and "Ann, argument:" in request.user:

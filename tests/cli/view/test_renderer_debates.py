@@ -65,7 +65,9 @@ def moderated() -> Table:
     struck = ruled("personal_attack", "No insults, please.")
 
     def moderator(sent: Sent) -> str:
-        return (struck if "review\nAnn, argument:" in sent.user else ruled())(sent)
+        return (
+            struck if "review\nThe last statement above: Ann, argument." in sent.user else ruled()
+        )(sent)
 
     checker: dict[str, Line] = {
         "claims": with_block("Listed.", claims=["It is so."]),
