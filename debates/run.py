@@ -37,7 +37,7 @@ from contend.graph.errors import (
     NotRecorded,
     Paused,
 )
-from contend.graph.events import EventName, NodeEvent, listening, node_event, turn_event
+from contend.graph.events import EventName, node_event, turn_event
 from contend.graph.protocols.base import strategy_for
 from contend.graph.record import Status
 from contend.graph.settings import DebateSettings
@@ -157,8 +157,7 @@ class _Run:
 
     async def _run(self, given: DebateState | Command[Any] | None) -> None:
         try:
-            with listening(self._receive):
-                interrupted = await self._stream(given)
+            interrupted = await self._stream(given)
         except (LeaseLost, DatabaseUnavailable):
             raise
         except (GraphDrained, Paused, asyncio.CancelledError) as stopped:
@@ -292,8 +291,6 @@ class _Run:
             version="v2",
         ):
             if part["type"] == "custom":
-                if isinstance(part["data"], Exception):
-                    raise part["data"]
                 self.announcer.pass_on(part["data"])
             elif part["type"] == "values":
                 self.state = cast("DebateState", part["data"])
@@ -301,12 +298,6 @@ class _Run:
                 self._end_reuse()
                 await self._save("running")
         return interrupted
-
-    def _receive(self, event: NodeEvent, send: Callable[[Any], None]) -> None:
-        try:
-            self.announcer.pass_on(event)
-        except Exception as error:  # noqa: BLE001 - ends the run, not the call that speaks
-            send(error)
 
     def _end_reuse(self) -> None:
         taken = {turn.id for turn in self.state.get("turns", [])}

@@ -1,9 +1,5 @@
 """The events that nodes and viewers share: add new ones, but never change existing ones."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from typing_extensions import TypedDict
@@ -11,8 +7,6 @@ from typing_extensions import TypedDict
 from contend.graph.phases import PhaseName
 
 if TYPE_CHECKING:  # --help must not wait for langgraph
-    from langgraph.runtime import Runtime
-
     from contend.graph.state import Turn
 
 EventName = Literal[
@@ -58,39 +52,6 @@ class NodeEvent(TypedDict):
     round: int | None
     content: str
     metadata: dict[str, Any]
-
-
-# Gets an event and LangGraph's way to send it.
-EventListener = Callable[[NodeEvent, Callable[[Any], None]], None]
-
-
-@dataclass
-class _Listening:
-    listener: EventListener
-    has_ended: bool = False
-
-
-_listening: ContextVar[_Listening | None] = ContextVar("listening", default=None)
-
-
-@contextmanager
-def listening(listener: EventListener) -> Iterator[None]:
-    ours = _Listening(listener)
-    token = _listening.set(ours)
-    try:
-        yield
-    finally:
-        _listening.reset(token)
-        ours.has_ended = True  # tasks that are still running have a copy of the variable
-
-
-def send_event(runtime: "Runtime[Any]", event: NodeEvent) -> None:
-    """Send an event to this process's listener, or else through LangGraph, which takes longer."""
-    ours = _listening.get()
-    if ours is None:
-        runtime.stream_writer(event)
-    elif not ours.has_ended:
-        ours.listener(event, runtime.stream_writer)
 
 
 def chunk_event(role: str, phase: PhaseName | Literal[""] = "") -> EventName:

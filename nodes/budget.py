@@ -3,7 +3,7 @@ from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from contend.graph.errors import BUDGET, BadInput, ModelFailed
-from contend.graph.events import node_event, send_event
+from contend.graph.events import node_event
 from contend.graph.phases import PHASES, STATEMENTS
 from contend.graph.protocols.base import PlannedCall, strategy_for
 from contend.graph.settings import DebateSettings
@@ -133,7 +133,7 @@ def _end_rounds(state: DebateState, runtime: "Runtime[Any]", failed: ModelFailed
     if "stop" not in state:
         about = {"reason": ended.reason, "decision": "stop", "by_model": False}
         for name in ("judge_decision", "early_stop"):
-            send_event(runtime, node_event(name, number, ended.evidence, **about))
+            runtime.stream_writer(node_event(name, number, ended.evidence, **about))
     update: dict[str, Any] = {"stop": ended, "degraded": failed.degraded}
     if failed.spent not in (None, NO_USAGE) and failed.started_at and failed.ended_at:
         times = {"started_at": failed.started_at, "ended_at": failed.ended_at}
@@ -213,4 +213,4 @@ def _warn(runtime: "Runtime[Any]", number: int | None, cap: Amount, spent: Amoun
     share = round(spent.share_of(cap) * 100)
     said = f"{share} % of the budget is used: {cap_words(cap, spent)} of {cap_words(cap)}"
     about = {"tokens": spent.tokens, "cost_usd": spent.cost, "share": share / 100}
-    send_event(runtime, node_event("budget", number, said, **about))
+    runtime.stream_writer(node_event("budget", number, said, **about))

@@ -6,7 +6,7 @@ from typing import Any, cast
 from langgraph.runtime import Runtime
 
 from contend.graph.errors import ModelFailed
-from contend.graph.events import node_event, send_event
+from contend.graph.events import node_event
 from contend.graph.protocols.base import strategy_for
 from contend.graph.readings import Conviction, Reading
 from contend.graph.settings import DebateSettings, ForumSettings
@@ -193,8 +193,8 @@ def _send_events(
     number = state["round"]
     for each in gone:
         about = each.model_dump(exclude={"round", "reasoning"})
-        send_event(runtime, node_event("model_eliminated", number, each.reasoning, **about))
+        runtime.stream_writer(node_event("model_eliminated", number, each.reasoning, **about))
     left = [each.seat for each in gone]
-    send_event(
-        runtime, node_event("convergence_status", number, eliminated=left, remaining=remaining)
+    runtime.stream_writer(
+        node_event("convergence_status", number, eliminated=left, remaining=remaining)
     )

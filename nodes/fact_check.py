@@ -3,7 +3,7 @@ from typing import Any
 from langgraph.runtime import Runtime
 
 from contend.graph.errors import ModelFailed
-from contend.graph.events import node_event, send_event
+from contend.graph.events import node_event
 from contend.graph.readings import NO_SOURCE, ClaimCheck, FactCheck
 from contend.graph.state import CallSubject, DebateState, Step, Turn, seat_with_role
 from contend.graph.values import NO_USAGE, Degradation, Seat
@@ -50,7 +50,7 @@ async def fact_check(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any
     found = FactCheck(turn=statement.id, claims=tuple(claim for claim, _ in checked))
     turn = _merge(joined["turns"], found)
     publish_turn(runtime, turn)
-    send_event(runtime, _event(turn, found))
+    runtime.stream_writer(_event(turn, found))
     if listed.read is None:
         why = "the list of claims could not be read"
         joined["degraded"].append(_report_unchecked(state, runtime, seat, why))

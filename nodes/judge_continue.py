@@ -7,7 +7,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 
 from contend.graph.errors import BUDGET, ModelFailed
-from contend.graph.events import node_event, send_event
+from contend.graph.events import node_event
 from contend.graph.protocols.base import strategy_for
 from contend.graph.readings import Decision
 from contend.graph.state import DebateState, Remark, Turn, seat_with_role, turns_of
@@ -135,21 +135,17 @@ def _send_events(
     read = judged[-1].assessment if judged else None
     why = read.reasoning if isinstance(read, Decision) else ""
     points = [point.model_dump(mode="json") for point in points_of(state)]
+    emit = runtime.stream_writer
     facts = strategy_for(runtime.context).round_facts(state)
     responses = [_response(turn) for turn in [*state["turns"], *judged] if turn.round == number]
-    send_event(
-        runtime, node_event("round_complete", number, points=points, responses=responses, **facts)
-    )
+    emit(node_event("round_complete", number, points=points, responses=responses, **facts))
     if stop is None:
-        send_event(
-            runtime,
-            node_event("judge_decision", number, why or "continue", decision="continue", **by),
-        )
+        emit(node_event("judge_decision", number, why or "continue", decision="continue", **by))
         return
     reported = {"decision": "stop", "reason": stop.reason, **by}
-    send_event(runtime, node_event("judge_decision", number, stop.evidence, **reported))
+    emit(node_event("judge_decision", number, stop.evidence, **reported))
     if stop.early:
-        send_event(runtime, node_event("early_stop", number, stop.evidence, reason=stop.reason))
+        emit(node_event("early_stop", number, stop.evidence, reason=stop.reason))
 
 
 def _response(turn: Turn) -> dict[str, Any]:

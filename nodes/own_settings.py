@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from contend.graph import runners
 from contend.graph.errors import BadInput
-from contend.graph.events import node_event, send_event
+from contend.graph.events import node_event
 from contend.graph.settings import DebateSettings, read_stored
 from contend.graph.state import DebateState
 from contend.graph.values import Seat
@@ -127,4 +127,6 @@ def _changed_seat(seat: Seat, old: Seat | None, new: Seat | None) -> Seat:
 
 def _report(runtime: Runtime[Any], state: DebateState, changes: dict[str, list[Any]]) -> None:
     words = "; ".join(f"{name}: {new} instead of {old}" for name, (old, new) in changes.items())
-    send_event(runtime, node_event("settings_changed", state.get("round"), words, changes=changes))
+    runtime.stream_writer(
+        node_event("settings_changed", state.get("round"), words, changes=changes)
+    )

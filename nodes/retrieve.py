@@ -8,7 +8,7 @@ from langgraph.runtime import Runtime
 from pydantic import TypeAdapter, ValidationError
 
 from contend.graph.errors import BadInput
-from contend.graph.events import NodeEvent, node_event, send_event
+from contend.graph.events import NodeEvent, node_event
 from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import MAX_QUESTION_CHARS, DebateSettings
 from contend.graph.state import DebateState, is_begun
@@ -48,7 +48,7 @@ async def retrieve(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     seats = await find_seats(state | attachments, runtime.context, question)
     retrieval, notice, trouble = await _search(question, runtime.context, seats)
     degraded = [report_problem(runtime, None, None, "no_templates", why) for why in trouble]
-    send_event(runtime, retrieval_event(retrieval, notice))
+    runtime.stream_writer(retrieval_event(retrieval, notice))
     opened: DebateState = {"question": question, "seats": seats, "retrieval": retrieval}
     opened |= {"protocol": runtime.context.protocol}
     opened |= {"settings": _settings(runtime.context, seats, retrieval.embedding_model)}

@@ -1,6 +1,6 @@
 from typing import TYPE_CHECKING, Any
 
-from contend.graph.events import NodeEvent, node_event, send_event
+from contend.graph.events import NodeEvent, node_event
 from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import DebateSettings
 from contend.graph.state import DebateState, ids_with_role
@@ -11,7 +11,7 @@ if TYPE_CHECKING:  # commands that only read debates need no langgraph
 
 def open_round(state: DebateState, runtime: "Runtime[Any]", number: int) -> DebateState:
     opened, event = describe_round(state, runtime.context, number)
-    send_event(runtime, event)
+    runtime.stream_writer(event)
     return opened
 
 

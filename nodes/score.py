@@ -3,7 +3,7 @@ from typing import Any
 from langgraph.runtime import Runtime
 
 from contend.graph.errors import ModelFailed
-from contend.graph.events import node_event, send_event
+from contend.graph.events import node_event
 from contend.graph.readings import AutoScore
 from contend.graph.state import DebateState, seat_with_role
 from contend.models.replies.rating import (
@@ -44,7 +44,7 @@ async def score(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
         degraded.append(report_problem(runtime, seat, state["round"], "not_rated", why))
         return update
     rated = AutoScore(**ratings.model_dump(), score=ratings.weighted, judge_model=turn.model)
-    send_event(
-        runtime, node_event("scores", state["round"], rated.justification, **rated.model_dump())
+    runtime.stream_writer(
+        node_event("scores", state["round"], rated.justification, **rated.model_dump())
     )
     return update | {"auto_score": rated}

@@ -4,7 +4,7 @@ from typing import Any
 from langgraph.runtime import Runtime
 
 from contend.graph.errors import BUDGET, ModelFailed
-from contend.graph.events import node_event, send_event
+from contend.graph.events import node_event
 from contend.graph.protocols.base import strategy_for
 from contend.graph.settings import DebateSettings
 from contend.graph.state import DebateState, Turn, ids_with_role, seat_with_id
@@ -39,7 +39,7 @@ async def synthesize(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any
     answer = update["turns"][-1]
     publish_turn(runtime, answer)
     about = {"model": answer.model, "status": answer.status}
-    send_event(runtime, node_event("final_complete", state["round"], answer.text, **about))
+    runtime.stream_writer(node_event("final_complete", state["round"], answer.text, **about))
     return update | {"final_answer": answer.text}
 
 
@@ -51,7 +51,7 @@ async def _write(state: DebateState, runtime: Runtime[Any], role: str) -> dict[s
     if review["turns"]:
         pause_if_asked(runtime)
     about = {"model": seat.model, "role": seat.role, "seat": seat.id}
-    send_event(runtime, node_event("synthesis_start", state["round"], **about))
+    runtime.stream_writer(node_event("synthesis_start", state["round"], **about))
     answer = await _write_answer(with_turns(state, review["turns"]), runtime, seat)
     return update_of(join_results([review, answer]))
 

@@ -5,7 +5,7 @@ from uuid import uuid4
 
 from langgraph.runtime import Runtime
 
-from contend.graph.events import chunk_event, node_event, send_event
+from contend.graph.events import chunk_event, node_event
 from contend.graph.phases import PHASES, PhaseName
 from contend.graph.state import DebateState, Turn
 from contend.graph.values import NO_USAGE, Degradation, Seat, Usage
@@ -49,9 +49,8 @@ def report_problem(
 ) -> Degradation:
     """Report a problem to viewers; `restart` tells them to discard the call's text so far."""
     whom = seat.id if seat else None
-    send_event(
-        runtime,
-        node_event("degraded", number, why, what=what, seat=whom, restart=restart, phase=phase),
+    runtime.stream_writer(
+        node_event("degraded", number, why, what=what, seat=whom, restart=restart, phase=phase)
     )
     return Degradation(seat=whom, round=number, what=what, why=why)
 
@@ -198,8 +197,7 @@ class TurnStream:
     def _send_chunk(self, piece: str, **more: Any) -> None:
         if self.phase and PHASES[self.phase].is_streamed:
             push_words(piece, self._message, self.seat.name)
-        send_event(
-            self.runtime,
+        self.runtime.stream_writer(
             node_event(
                 chunk_event(self.seat.role, self.phase),
                 self.round_number,
@@ -210,5 +208,5 @@ class TurnStream:
                 phase=self.phase,
                 tokens_so_far=self.tokens,
                 **more,
-            ),
+            )
         )

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from typing_extensions import TypedDict
 
 from contend.graph.errors import ModelFailed, Paused
-from contend.graph.events import send_event, turn_event
+from contend.graph.events import turn_event
 from contend.graph.phases import PhaseName
 from contend.graph.protocols.base import strategy_for
 from contend.graph.readings import Point
@@ -276,4 +276,4 @@ async def gather_results(calls: Sequence[Awaitable[Result]]) -> list[Result | Mo
 
 
 def publish_turn(runtime: Runtime[Any], turn: Turn) -> None:
-    send_event(runtime, turn_event(turn))
+    runtime.stream_writer(turn_event(turn))

@@ -3,7 +3,7 @@ from typing import Any
 from langgraph.runtime import Runtime
 
 from contend.graph.errors import ModelFailed
-from contend.graph.events import node_event, send_event
+from contend.graph.events import node_event
 from contend.graph.forecast_contract.result import DebateResult
 from contend.graph.readings import VerdictReading
 from contend.graph.settings import ForecastSettings
@@ -27,7 +27,7 @@ async def synthesize(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any
     settings: ForecastSettings = runtime.context
     judge, number, began = seat_with_role(state, "judge"), state["round"], steady_now()
     about = {"model": judge.model, "role": judge.role, "seat": judge.id}
-    send_event(runtime, node_event("synthesis_start", number, **about))
+    runtime.stream_writer(node_event("synthesis_start", number, **about))
     deadline = Clock(state, settings).end_of_debate()
     joined = await _give_verdict(state, runtime, judge, deadline)
     joined["spans"].append(span_since(began))
@@ -42,8 +42,8 @@ async def synthesize(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any
     for turn in turns:
         publish_turn(runtime, turn)
     forecast = result.model_dump(mode="json")
-    send_event(
-        runtime, node_event("final_complete", number, answer, model=judge.model, forecast=forecast)
+    runtime.stream_writer(
+        node_event("final_complete", number, answer, model=judge.model, forecast=forecast)
     )
     return update_of(joined) | {"final_answer": answer, "forecast": forecast}
 

@@ -7,7 +7,7 @@ from typing import Any
 from langgraph.runtime import Runtime
 
 from contend.graph.errors import ModelFailed
-from contend.graph.events import node_event, send_event
+from contend.graph.events import node_event
 from contend.graph.readings import (
     DebateScores,
     Deduction,
@@ -63,7 +63,7 @@ async def score(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
     not_scored = _report_unscored(state, runtime, judge, readings)
     joined["degraded"] = not_anonymised + joined["degraded"] + not_scored
     verdict = _verdict(state, settings, judge, joined["turns"])
-    send_event(runtime, _event(state, verdict))
+    runtime.stream_writer(_event(state, verdict))
     return {**update_of(joined), "verdict": verdict}
 
 
