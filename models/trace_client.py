@@ -11,6 +11,8 @@ from contend.graph.settings import SETTINGS
 
 TITLE = "call_title"
 """The key in a call's metadata for the name of its run, which a form's steps do not pass on."""
+OF_DEBATE = "contend"
+"""The key under which the inputs and outputs of a debate's runs reach the anonymizer."""
 _LENGTH_OF_ID = 36
 # What identifies a run that is updated, and what an update adds.
 _IDENTITY = {"name", "run_type", "start_time", "trace_id", "dotted_order", "parent_run_id"}
@@ -30,39 +32,51 @@ _TAGS_OF_STEPS = ("seq:step:", "graph:step:", "map:key:", "nostream")
 class TraceClient(Client):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self._inside: set[str] = set()  # the ids of all running runs of debates
-        self._left_out: set[str] = set()
+        # The runs that are not sent, by the run of the debate's graph above them.
+        self._left_out: dict[str, set[str]] = {}
 
     def create_run(self, name: str, inputs: dict[str, Any], run_type: Any, **run: Any) -> None:
         extra = run.get("extra") or {}
-        about, run_id = extra.get("metadata") or {}, str(run.get("id"))
-        is_graph = name in SETTINGS and about.get("ls_integration") == "langgraph"
-        if not is_graph and str(run.get("parent_run_id")) not in self._inside:
+        about, run_id, graph = extra.get("metadata") or {}, str(run.get("id")), self._graph(run)
+        if not graph and name in SETTINGS and about.get("ls_integration") == "langgraph":
+            graph = run_id
+            self._left_out[graph] = set()
+        if not graph:
             super().create_run(name, inputs, run_type, **run)
-            return
-        self._inside.add(run_id)
-        if not is_graph and _shows_nothing(name, run_type, about):
-            self._left_out.add(run_id)
-            return
-        small = _shown_once(run, about if is_graph else _about_run(about))
-        super().create_run(about.get(TITLE, name), inputs, run_type, **self._lifted(run | small))
+        elif run_id != graph and _shows_nothing(name, run_type, about):
+            self._left_out[graph].add(run_id)
+        else:
+            run |= _shown_once(run, about if run_id == graph else _about_run(about))
+            title, inputs = about.get(TITLE, name), {OF_DEBATE: inputs}
+            super().create_run(title, inputs, run_type, **self._lifted(run, graph))
 
     def update_run(self, run_id: Any, **run: Any) -> None:
-        if str(run_id) not in self._inside:
+        graph = self._graph(run)
+        if not graph:
             super().update_run(run_id, **run)
-        elif str(run_id) not in self._left_out:
-            super().update_run(run_id, **self._lifted(_update(run)))
-        self._inside.discard(str(run_id))
-        self._left_out.discard(str(run_id))
+        elif str(run_id) not in self._left_out[graph]:
+            super().update_run(run_id, **self._lifted(_update(run), graph))
+        if str(run_id) == graph:
+            del self._left_out[graph]
 
-    def _lifted(self, run: dict[str, Any]) -> dict[str, Any]:
+    def _graph(self, run: Mapping[str, Any]) -> str:
+        return next((each for each in map(_id, _order(run)) if each in self._left_out), "")
+
+    def _lifted(self, run: dict[str, Any], graph: str) -> dict[str, Any]:
         """Move a run to the nearest run above it that is sent."""
-        *above, own = (run.get("dotted_order") or "").split(".")
-        kept = [each for each in above if each[-_LENGTH_OF_ID:] not in self._left_out]
+        *above, own = _order(run)
+        kept = [each for each in above if _id(each) not in self._left_out[graph]]
         if len(kept) == len(above):
             return run
-        parent = UUID(kept[-1][-_LENGTH_OF_ID:]) if kept else None
-        return run | {"dotted_order": ".".join([*kept, own]), "parent_run_id": parent}
+        return run | {"dotted_order": ".".join([*kept, own]), "parent_run_id": UUID(_id(kept[-1]))}
+
+
+def _order(run: Mapping[str, Any]) -> list[str]:
+    return (run.get("dotted_order") or "").split(".")
+
+
+def _id(place: str) -> str:
+    return place[-_LENGTH_OF_ID:]
 
 
 def _shows_nothing(name: str, run_type: str, about: Mapping[str, Any]) -> bool:
@@ -83,9 +97,11 @@ def _shown_once(run: Mapping[str, Any], about: Mapping[str, Any]) -> dict[str, A
 
 def _update(run: Mapping[str, Any]) -> dict[str, Any]:
     about = (run.get("extra") or {}).get("metadata") or {}
-    events = [each for each in run.get("events") or () if each["name"] == _FIRST_WORDS]
+    events = [each for each in run.get("events") or () if each.get("name") == _FIRST_WORDS]
     update = {name: value for name, value in run.items() if name in _UPDATED}
-    update |= {"name": about.get(TITLE, run["name"]), "events": events or None}
+    update |= {"name": about.get(TITLE, run.get("name")), "events": events or None}
+    if run.get("outputs") is not None:
+        update["outputs"] = {OF_DEBATE: run["outputs"]}
     if (run.get("error") or "").startswith(_PAUSE):  # a pause needs no stack trace
         update["error"] = run["error"].partition("\n")[0]
     return update

@@ -4,11 +4,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from langsmith.run_trees import configure
+from langsmith import run_trees
 from langsmith.utils import tracing_is_enabled
 
 from contend.models.failures import scrub
-from contend.models.trace_client import TraceClient
+from contend.models.trace_client import OF_DEBATE, TraceClient
 
 _ROUND = re.compile(r"r(\d+)\.")
 # The keys of a dictionary that is a state, a turn, a seat, or the content of a model call.
@@ -20,21 +20,24 @@ _SHOWN_OF_MESSAGE = {"content", "type", "name", "tool_calls", "tool_call_id", "s
 _SHOWN_OF_MESSAGE |= {"additional_kwargs", "response_metadata", "usage_metadata"}
 # The fields of the state that the run of a node shows.
 _SHOWN_OF_STATE = ("question", "protocol", "round", "stop", "final_answer")
-# Fields that the run of a node shows already, or that concern only LangGraph and the process.
+# Large fields of the state that a node gets and returns.
 _LEFT_OUT = {
     *("state", "settings", "trace", "retrieval", "request", "documents", "images", "seats"),
-    *("programme", "spans", "forecast", "node_runtime", "raw", "form", "schema", "deadline"),
-    *("clock", "publisher", "awaited", "prompt", "box", "stream", "policy", "aids"),
+    *("programme", "spans", "forecast"),
+}
+# Metadata that concerns only LangGraph and the process, or repeats the parameters of a call.
+_LEFT_OUT_METADATA = {
     *("langgraph_path", "langgraph_triggers", "langgraph_checkpoint_ns", "checkpoint_ns"),
     *("lc_versions", "revision_id", "LANGSMITH_ENDPOINT", "LANGSMITH_TRACING"),
+    *("model", "model_name", "temperature", "max_completion_tokens", "_type", "stop"),
 }
-# Metadata of a call that repeats its parameters.
-_PARAMETERS = {"model", "model_name", "temperature", "max_completion_tokens", "_type", "stop"}
 
 
 def scrub_traces() -> None:
-    if tracing_is_enabled():
-        configure(client=TraceClient(anonymizer=shorten_and_scrub, omit_traced_runtime_info=True))
+    # A program that calls Contend may have set a client with its own privacy options.
+    if tracing_is_enabled() and run_trees._CLIENT is None:
+        client = TraceClient(anonymizer=shorten_and_scrub, omit_traced_runtime_info=True)
+        run_trees.configure(client=client)
 
 
 def call_metadata(
@@ -53,8 +56,13 @@ def call_title(seat_name: str, asked: str) -> str:
     return f"{seat_name}, round {round_number[1]}" if round_number else seat_name
 
 
-def shorten_and_scrub(data: Any) -> Any:
-    return scrub_data(_shorten(data))
+def shorten_and_scrub(data: dict[str, Any]) -> Any:
+    """Remove secrets from any run; shorten inputs, outputs and metadata of a debate's runs."""
+    if OF_DEBATE in data:
+        return scrub_data(_shorten(data[OF_DEBATE]))
+    if "debate_id" in data:
+        data = {name: data[name] for name in data if name not in _LEFT_OUT_METADATA}
+    return scrub_data(data)
 
 
 def _shorten(data: Any) -> Any:
@@ -69,8 +77,7 @@ def _shorten(data: Any) -> Any:
         return data["id"]
     if "question" in data and not _OF_STATE.isdisjoint(data):
         return _shorten_state(data)
-    left_out = _LEFT_OUT | _PARAMETERS if "ls_model_name" in data else _LEFT_OUT
-    return {name: _shorten(each) for name, each in data.items() if name not in left_out}
+    return {name: _shorten(each) for name, each in data.items() if name not in _LEFT_OUT}
 
 
 def _shorten_call(data: Any) -> Any:

@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 import pytest
 from langsmith.client import Client
 
-from contend.models.trace_client import TITLE, TraceClient
+from contend.models.trace_client import OF_DEBATE, TITLE, TraceClient
 
 Sent = dict[str, Any]
 SERVER = {"langgraph_api_url": "http://127.0.0.1:2024", "max_rounds": 2}
@@ -75,10 +75,11 @@ def test_a_call_is_right_below_its_node_and_has_its_title(sent: dict[UUID, Sent]
     assert asked["extra"]["metadata"]["langgraph_node"] == "propose"
     update = asked["update"]
     assert (update["name"], update["dotted_order"]) == ("Ann, round 1", asked["dotted_order"])
-    assert (update["outputs"], update["events"], "extra" in update) == ({"a": 1}, None, False)
+    assert update["outputs"] == {OF_DEBATE: {"a": 1}}
+    assert (update["events"], "extra" in update) == (None, False)
     assert sent[graph]["extra"]["metadata"] == about | {"debate_id": "d1"}
     assert sent[node]["extra"]["metadata"] == {"langgraph_node": "propose"}
-    assert not traced.client._left_out | traced.client._inside
+    assert not traced.client._left_out
 
 
 def test_a_pause_has_no_stack_trace(sent: dict[UUID, Sent]) -> None:

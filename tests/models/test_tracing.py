@@ -11,8 +11,16 @@ from threading import Thread
 from typing import Any
 
 import pytest
+from langsmith import Client, run_trees
 
-from contend.models.tracing import call_metadata, call_title, scrub_data, shorten_and_scrub
+from contend.models.trace_client import OF_DEBATE
+from contend.models.tracing import (
+    call_metadata,
+    call_title,
+    scrub_data,
+    scrub_traces,
+    shorten_and_scrub,
+)
 from tests.support.forecasting import QUESTION, forecasters, request
 from tests.support.model_server import ModelServer
 
@@ -180,22 +188,43 @@ def test_a_trace_has_every_call_once_and_no_copies_of_the_state(
     assert answer["message"]["kwargs"]["usage_metadata"]["input_tokens"]
 
 
+def shortened(data: dict[str, Any]) -> Any:
+    return shorten_and_scrub({OF_DEBATE: data})
+
+
 def test_traces_shorten_the_state_and_list_turns_by_id() -> None:
     turn = {"id": "r1.propose.a", "phase": "propose", "seat": "a", "text": "Long.", "usage": {}}
     state = {"question": "Why?", "round": 1, "seats": [], "turns": [turn], "settings": {"a": 1}}
     shown = {"question": "Why?", "round": 1, "turns": 1}
-    assert shorten_and_scrub(state) == shown
-    assert shorten_and_scrub({"state": state, "phase": "propose"}) == {"phase": "propose"}
-    assert shorten_and_scrub({"turns": [turn], "final_answer": "So."}) == {
+    assert shortened(state) == shown
+    assert shortened({"state": state, "phase": "propose"}) == {"phase": "propose"}
+    assert shortened({"turns": [turn], "final_answer": "So."}) == {
         "turns": ["r1.propose.a"],
         "final_answer": "So.",
     }
     call = {"messages": [[{"kwargs": {"content": "Why?", "settings": "...", "tool_calls": []}}]]}
-    assert shorten_and_scrub(call) == {"messages": [[{"kwargs": {"content": "Why?"}}]]}
+    assert shortened(call) == {"messages": [[{"kwargs": {"content": "Why?"}}]]}
     message = {"id": ["AIMessage"], "kwargs": {"content": "So."}}
     answered = {"generations": [[{"text": "So.", "message": message}]], "llm_output": None}
-    assert shorten_and_scrub(answered) == {"generations": [[{"message": message}]]}
-    assert shorten_and_scrub({"question": "Why?"}) == {"question": "Why?"}
+    assert shortened(answered) == {"generations": [[{"message": message}]]}
+    assert shortened({"question": "Why?"}) == {"question": "Why?"}
+
+
+def test_runs_of_other_programs_are_not_shortened() -> None:
+    for data in (
+        {"messages": ["Hi."], "customer": "acme"},
+        {"question": "Why?", "turns": [], "settings": {"a": 1}},
+        {"state": "CA", "documents": ["a"], "policy": "b", "ls_model_name": "m", "model": "m"},
+    ):
+        assert shorten_and_scrub(data) == data
+
+
+def test_keeps_the_client_of_a_program_that_calls_contend(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LANGSMITH_TRACING", "true")
+    theirs = Client(api_url="http://127.0.0.1:1", hide_inputs=True, auto_batch_tracing=False)
+    monkeypatch.setattr(run_trees, "_CLIENT", theirs)
+    scrub_traces()
+    assert run_trees.get_cached_client() is theirs
 
 
 def test_scrubs_keys_from_nested_data(monkeypatch: pytest.MonkeyPatch) -> None:
