@@ -1,4 +1,4 @@
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from statistics import median
@@ -81,7 +81,7 @@ def estimate(
     likely = middle, _usage(middle, prompt, lengths.usual_turn, made)
     if similar:
         likely = _median(similar, calls, made)
-        low, high = _extended(low, high, likely[1])
+        low, high = _extended(min, low, likely[1]), _extended(max, high, likely[1])
     mean = sum(cost_of(likely[1], price) or 0.0 for price in known) / len(known) if known else 0.0
     return Estimate(
         calls,
@@ -150,10 +150,11 @@ def _median(past: Sequence[PastDebate], calls: tuple[int, int], made: int) -> tu
     return usual, Usage(input_tokens=round(usual * sent), output_tokens=round(usual * written))
 
 
-def _extended(low: Usage, high: Usage, likely: Usage) -> tuple[Usage, Usage]:
-    """Return the range, extended to include the likely usage."""
-    by_total = [*sorted((low, likely, high), key=_total)]
-    return by_total[0], by_total[-1]
+def _extended(choose: Callable[[int, int], int], limit: Usage, likely: Usage) -> Usage:
+    return Usage(
+        input_tokens=choose(limit.input_tokens or 0, likely.input_tokens or 0),
+        output_tokens=choose(limit.output_tokens or 0, likely.output_tokens or 0),
+    )
 
 
 def _usage(calls: int, prompt: int, turn: int, made: int) -> Usage:

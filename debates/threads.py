@@ -14,6 +14,7 @@ from contend.debates.adoption import adopt, write_origin_of_copy
 from contend.debates.checkpoint_threads import SEEN_CHECKPOINT
 from contend.debates.leased import leased
 from contend.debates.leases import LEASE, RECORD, RUN, Lease, LeaseColumns
+from contend.debates.loading import UNREADABLE
 from contend.debates.record import StoredDebate, settings_in
 from contend.debates.repository import Repository
 from contend.debates.spending import why_not_asked
@@ -102,7 +103,8 @@ class ThreadRunner:
         records = self._records()
         run.is_copy = records.threads.first_checkpoint(thread) is not None
         if run.is_copy and (original := records.threads.find_original(thread)):
-            run.recorded = _settings_of(records.find(original[0], with_turns=False))
+            with suppress(BadInput, *UNREADABLE):  # deleted or damaged; a copy rarely needs it
+                run.recorded = _settings_of(records.find(original[0], with_turns=False))
 
     async def save_state(self, protocol: str, debate_id: str, state: DebateState) -> None:
         """Save the state; the first state with seats creates the debate record."""

@@ -1,6 +1,6 @@
 """The base of the five graphs: checks input before anything is stored or paid for."""
 
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 from copy import copy
 from dataclasses import replace
@@ -19,7 +19,7 @@ from pydantic import TypeAdapter
 from contend.graph import runners
 from contend.graph.channels import CheckedDelta, CheckedList, CheckedValue, GraphState
 from contend.graph.contract import DebateOutput, QuestionInput
-from contend.graph.edits import checked_edit
+from contend.graph.edits import checked_edits
 from contend.graph.errors import BadInput
 from contend.graph.serializer import serializer
 from contend.graph.settings import DebateSettings
@@ -135,21 +135,22 @@ class CompiledDebate(CompiledStateGraph[Any, Any, Any, Any]):
     async def abulk_update_state(self, config: Any, supersteps: Any) -> Any:
         async with runners.hold_lease(self, config):
             if not is_recording():  # our own runner writes what it has read
-                state = await self._state_at(config)
+                edits = (each.values for step in supersteps for each in step)
+                checked = iter(await self._checked_edits(edits, config))
                 supersteps = [
-                    [each._replace(values=self._checked_edit(each.values, state)) for each in step]
-                    for step in supersteps
+                    [each._replace(values=next(checked)) for each in step] for step in supersteps
                 ]
             return await super().abulk_update_state(config, supersteps)
 
-    def _checked_edit(self, edit: Any, state: DebateState) -> Any:
+    async def _checked_edits(self, edits: Iterable[Any], config: Any) -> list[Any]:
+        state = await self._state_at(config) if self.checkpointer else {}
         model = cast("type[DebateSettings]", self.context_schema)
-        return checked_edit(edit, state, model) if isinstance(edit, Mapping) else edit
+        return checked_edits(edits, state.get("settings", {}), model)
 
     async def _state_at(self, config: Any) -> DebateState:
         """Return the state that a run or an edit starts from."""
         snapshot = await self.aget_state(config)
-        named = config["configurable"].get("checkpoint_id")
+        named = config.get("configurable", {}).get("checkpoint_id")
         if named and snapshot.created_at is None:
             raise BadInput(f"The thread has no checkpoint {named}.")
         return cast("DebateState", snapshot.values)
@@ -160,8 +161,8 @@ class CompiledDebate(CompiledStateGraph[Any, Any, Any, Any]):
         if isinstance(given, Command):
             edits = given._update_as_tuples()
             if edits and not is_recording():
-                state = await self._state_at(config) if self.checkpointer else {}
-                edits = list(self._checked_edit(dict(edits), state).items())
+                each = await self._checked_edits(({name: value} for name, value in edits), config)
+                edits = [pair for edit in each for pair in edit.items()]
             # As value objects, because langgraph takes a person's turn as JSON for a message.
             update = _checked_writes(edits, self.channels)
             given = replace(given, update=update or None, goto=given.goto or ())

@@ -1,8 +1,9 @@
 """Checks the edits of clients, so that a wrong one is refused before it is stored."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from langgraph.channels.binop import _get_overwrite
 from pydantic import ValidationError
 
 from contend.graph.errors import BadInput
@@ -10,23 +11,38 @@ from contend.graph.settings import DebateSettings, read_stored
 from contend.graph.state import DebateState
 
 
+def checked_edits(
+    edits: Iterable[Any], settings: Mapping[str, Any], model: type[DebateSettings]
+) -> list[Any]:
+    """Check edits in order, each with the settings that the earlier ones leave."""
+    checked = []
+    for edit in edits:
+        if isinstance(edit, Mapping):
+            checked.append(checked_edit(edit, settings, model))
+            settings = checked[-1].get("settings", settings)
+        else:
+            checked.append(edit)
+    return checked
+
+
 def checked_edit(
-    edit: Mapping[str, Any], state: DebateState, model: type[DebateSettings]
+    edit: Mapping[str, Any], before: Mapping[str, Any], model: type[DebateSettings]
 ) -> dict[str, Any]:
     """Return the edit with whole settings, or raise BadInput if it does not fit the debate."""
     _refuse_unknown(edit, DebateState.__annotations__, "field")
     if edit.get("protocol", model.protocol) != model.protocol:
         raise BadInput("The protocol of a debate cannot be changed: start a new thread.")
-    given = edit.get("settings")
+    replaces, inner = _get_overwrite(edit.get("settings"))
+    given = inner if replaces else edit.get("settings")
     if not isinstance(given, dict):
         return dict(edit)
-    return {**edit, "settings": _whole_settings(given, state, model)}
+    return {**edit, "settings": _whole_settings(given, before, model)}
 
 
 def _whole_settings(
-    given: Mapping[str, Any], state: DebateState, model: type[DebateSettings]
+    given: Mapping[str, Any], before: Mapping[str, Any], model: type[DebateSettings]
 ) -> dict[str, Any]:
-    before, known = state.get("settings", {}), model.model_fields
+    known = model.model_fields
     _refuse_unknown(given, {**known, **before}, "setting")  # an older release had others
     stored = read_stored(model, before).model_dump(mode="json")
     named = {name: given[name] for name in given if name in known}

@@ -3,7 +3,7 @@
 import asyncio
 import errno
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import partial
 from pathlib import Path
@@ -104,6 +104,17 @@ class OutageTolerantSaver(BaseCheckpointSaver[str]):
                 self.threads_with_files.add(thread_of(config))
                 return False
         return True
+
+    async def alist(
+        self, config: RunnableConfig | None, **options: Any
+    ) -> AsyncIterator[CheckpointTuple]:
+        found = super().alist
+
+        async def read() -> list[CheckpointTuple]:
+            return [each async for each in found(config, **options)]
+
+        for each in await self._retry(read):
+            yield each
 
     async def aget_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]

@@ -28,7 +28,7 @@ _DELTAS = "counters_since_delta_snapshot"
 
 
 Known = dict[str, Any]
-"""Shared values by their hash."""
+"""Shared values by their hash; several checkpoints hold the same object, so do not change it."""
 
 
 class Split(NamedTuple):

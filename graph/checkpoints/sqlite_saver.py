@@ -2,7 +2,7 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, closing, contextmanager
+from contextlib import asynccontextmanager, closing, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -89,16 +89,17 @@ class CheckpointReader(_Connection):
             yield cursor
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        found = super().get_tuple(config)
-        return self._restored(found, {}) if found else None
+        self.conn.execute("BEGIN")  # one snapshot, because a deletion may come between the reads
+        try:
+            found = super().get_tuple(config)
+            return self._restored(found, {}) if found else None
+        finally:
+            self.conn.rollback()
 
     def list(self, config: RunnableConfig | None, **options: Any) -> Iterator[CheckpointTuple]:
         known: shared_values.Known = {}
         for each in super().list(config, **options):
             yield self._restored(each, known)
-
-    def read_all(self, *what: Any, **options: Any) -> Sequence[CheckpointTuple]:
-        return [*self.list(*what, **options)]
 
     def _restored(self, found: CheckpointTuple, known: shared_values.Known) -> CheckpointTuple:
         given = thread_of(found.config), found.checkpoint, self.serde, known
@@ -136,9 +137,10 @@ class Writer(_Connection):
     ) -> RunnableConfig:
         thread = thread_of(config)
         without, rows = shared_values.extract_shared_values(checkpoint, metadata, self.serde)
-        with self._unsynced(), self.cursor() as cursor:
+        finished = finished_step(config, metadata)
+        with self._unsynced() if finished else nullcontext(), self.cursor() as cursor:
             shared_values.add(cursor, thread, rows)
-            if finished := finished_step(config, metadata):
+            if finished:
                 cursor.execute(_DELETE_RESULTS, (thread, *finished, RETURN))
             return super().put(config, without, metadata, new_versions)
 
@@ -183,7 +185,7 @@ class ThreadSaver(BaseCheckpointSaver[str]):
     async def alist(
         self, config: RunnableConfig | None, **options: Any
     ) -> AsyncIterator[CheckpointTuple]:
-        for each in await self._read(partial(self.reader.read_all, config, **options)):
+        for each in await self._read(lambda: [*self.reader.list(config, **options)]):
             yield each
 
     async def aget_delta_channel_history(

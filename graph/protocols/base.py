@@ -98,6 +98,8 @@ class Strategy(ABC, Generic[SomeSettings]):
             return False
         if not state.get("stop") and state["round"] < self.last_round(state):
             return True
+        if self.own_prompt(part) is not None:  # the system message has the seat's own role
+            return False
         return any(begin_alike(seat, each) for each in self._seats_after(state, seat))
 
     def _seats_after(self, state: DebateState, seat: Seat) -> list[Seat]:

@@ -158,8 +158,11 @@ class PromptContent:
         return replace(self, state=before, answers=())
 
     def _was_marked(self, turn: Turn) -> bool:
-        then: DebateState = {**self.state, "round": turn.round, "waiting": []}
+        waiting = [self.seat.id] if turn.round == self.state["round"] else []
+        then: DebateState = {**self.state, "round": turn.round, "waiting": waiting}
         then.pop("stop", None)
+        if self.strategy.own_prompt(self.part) is not None and turn.seat != self.seat.id:
+            return False
         speakers = [each for each in self.state["seats"] if each.id == turn.seat]
         return turn.phase not in _WITHOUT_HISTORY and any(
             begin_alike(self.seat, each) and self.strategy.repeats_prompt(then, each, "")

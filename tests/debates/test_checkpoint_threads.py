@@ -73,7 +73,7 @@ async def test_a_thread_is_adopted_again_after_it_continues(
 async def test_an_adopted_thread_cannot_set_its_server(
     records: Repository, saver: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("contend.graph.debate_graph.checked_edit", lambda edit, *_: edit)
+    monkeypatch.setattr("contend.graph.debate_graph.checked_edits", lambda edits, *_: [*edits])
     await run_elsewhere(saver, pause="before_synthesis")
     graph = graph_of("adversarial", saver)
     config: Any = {"configurable": {"thread_id": THREAD, **SERVER}}

@@ -91,6 +91,19 @@ def test_the_token_range_includes_the_users_past_debates(tokens: int) -> None:
     assert found.tokens[0] <= found.likely.tokens <= found.tokens[1]
 
 
+def test_past_debates_do_not_lower_the_highest_cost() -> None:
+    without = estimated("openai:gpt-5-mini")
+    past = [PastDebate(8, 72_000, 1600, frozenset({"openai:gpt-5-mini"}))]
+    settings = AdversarialSettings.model_validate(
+        {f"{role}_model": "openai:gpt-5-mini" for role in ("proposer", "skeptic", "synthesizer")}
+        | {"judge_model": "openai:gpt-5-mini"}
+    )
+    found = estimate("Why?", settings, settings.build_seats(), past)
+    assert found.cost_usd is not None
+    assert without.cost_usd is not None
+    assert found.cost_usd[1] >= without.cost_usd[1]
+
+
 def test_ignores_past_debates_of_the_built_in_model() -> None:
     past = [PastDebate(6, 900, 600, frozenset({"embedded:smollm2-135m"}))]
     settings = AdversarialSettings()

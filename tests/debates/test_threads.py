@@ -141,7 +141,7 @@ async def test_a_thread_state_cannot_set_internal_settings(
     about: Any = {"settings": {**own, **internal, "max_rounds": 4}}
     with pytest.raises(BadInput, match="A debate has no setting"):
         await graph.aupdate_state(config, about)
-    monkeypatch.setattr("contend.graph.debate_graph.checked_edit", lambda edit, *_: edit)
+    monkeypatch.setattr("contend.graph.debate_graph.checked_edits", lambda edits, *_: [*edits])
     await graph.aupdate_state(config, about)
     assert records.find(THREAD).settings == {**own, "max_rounds": 4}
     records.delete(THREAD)

@@ -4,10 +4,11 @@ from typing import Any, cast
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import Command
+from langgraph.types import Command, Overwrite, StateUpdate
 
 from contend.graph.errors import BadInput
 from contend.graph.settings import AdversarialSettings
+from contend.graph.values import Degradation
 from tests.support.scripted import BUILDERS, THREAD, full_cast, play
 
 CONFIG: Any = {"configurable": {"thread_id": THREAD}}
@@ -79,3 +80,25 @@ async def test_an_input_is_an_object(given: Any) -> None:
     graph: Any = BUILDERS["adversarial"].compile(checkpointer=InMemorySaver())
     with pytest.raises(BadInput, match="The input must be an object"):
         await graph.ainvoke(given, CONFIG)
+
+
+async def test_edits_made_together_are_merged_in_order(graph: Any) -> None:
+    before = (await graph.aget_state(CONFIG)).values["settings"]
+    edits = [{"settings": {"pause": "never"}}, {"settings": {"max_rounds": 5}}]
+    steps = [[StateUpdate(edit, "critique")] for edit in edits]
+    await graph.abulk_update_state(CONFIG, steps)
+    after = (await graph.aget_state(CONFIG)).values["settings"]
+    assert after == before | {"pause": "never", "max_rounds": 5}
+
+
+async def test_a_command_keeps_every_update_of_a_channel(graph: Any) -> None:
+    problems = [Degradation(round=1, what=what, why="Why.") for what in ("one", "two")]
+    update: Any = [("degraded", [each]) for each in problems]
+    checked = await graph._checked_input(Command(update=update, resume=""), CONFIG)
+    assert checked.update == update
+
+
+async def test_an_overwrite_of_settings_is_checked_too(graph: Any) -> None:
+    edit = {"settings": Overwrite({"bogus": 1})}
+    with pytest.raises(BadInput, match="A debate has no setting bogus"):
+        await graph.aupdate_state(CONFIG, edit, as_node="critique")

@@ -119,6 +119,42 @@ async def test_every_cache_mark_in_a_custom_prompt_is_used(prompt: str) -> None:
 
 
 @pytest.mark.usefixtures("caching")
+async def test_seats_with_one_model_share_no_mark_if_their_custom_prompts_have_personas() -> None:
+    settings = forum_settings(
+        judge_mode="display_only",
+        debate_format="custom",
+        custom_format_prompt="{question}\n\n{history}\n\nSpeak.",
+        max_rounds=2,
+    )
+    personas = [
+        each.model_copy(update={"system_prompt": f"You are {each.name}."})
+        for each in settings.seats
+    ]
+    settings = settings.model_copy(update={"seats": personas})
+    cast = forum_cast()
+    alone = Cast(one=lambda sent: cast.say(replace(sent, model=_persona(sent))))
+    seats = {seat.id: "scripted:one" for seat in settings.build_seats()}
+    played = await play(alone, "Why?", settings=settings.with_models(seats))
+    _check_marks_are_used(played.cast)
+
+
+def _persona(sent: Sent) -> str:
+    found = re.search(r"You are (Ann|Ben|Cyd)\.", sent.system)
+    return found[1].lower() if found else "ann"
+
+
+@pytest.mark.usefixtures("caching")
+async def test_the_last_speaker_reads_what_was_cached_for_the_one_before() -> None:
+    settings = forum_settings(max_rounds=2, judge_mode="external_judge")
+    debaters = {each.id: "scripted:one" for each in settings.build_seats() if each.id != "judge"}
+    cast = forum_cast()
+    shared = Cast(one=lambda sent: cast.say(replace(sent, model=_speaker(sent))), judge=cast.say)
+    played = await play(shared, "Why?", settings=settings.with_models(debaters))
+    *_, before, last = played.cast.sent_to("one")
+    assert _marked_beginnings(before)[-1] == _marked_beginnings(last)[-1]
+
+
+@pytest.mark.usefixtures("caching")
 async def test_every_cache_mark_in_refine_is_used() -> None:
     played = await play(refining_cast(), "Why?", settings=refine_settings())
     _check_marks_are_used(played.cast)

@@ -191,7 +191,8 @@ async def test_results_are_synced_to_the_disk_and_checkpoints_with_them() -> Non
         writer.conn.set_trace_callback(
             lambda what: levels.append(synchronous(writer.conn)) if what == "COMMIT" else None
         )
-        at = await saver.aput(CONFIG, empty_checkpoint(), {"step": 1}, {})
+        at = await saver.aput(CONFIG, empty_checkpoint(), {"source": "input", "step": 0}, {})
+        at = await saver.aput(at, empty_checkpoint(), {"source": "loop", "step": 1}, {})
         await saver.aput_writes(at, PAID, "task", "path")
         writer.conn.set_trace_callback(None)
-    assert levels == [1, 2]  # NORMAL and FULL
+    assert levels == [2, 1, 2]  # FULL, NORMAL, FULL
