@@ -56,7 +56,7 @@ def is_empty() -> bool:
 
 
 def past(protocol: str) -> list[PastDebate]:
-    """Return past debates; unlike `records`, do not create a database."""
+    """Return past debates, without creating a database if there is none."""
     if is_empty():
         return []
     with records() as opened:

@@ -13,7 +13,7 @@ _threads_abandoned = threading.Event()
 
 
 def abandon_threads() -> None:
-    """Make `exit_process` not wait for threads, because llama.cpp may block for a long time."""
+    """Make `exit_process` skip waiting for threads."""
     _threads_abandoned.set()
 
 

@@ -98,7 +98,7 @@ def _offer_ask(said: str, arguments: list[str]) -> str:
 
 
 def _offer_command(error: Any, said: str) -> str:
-    """Suggest our equivalent of another tool's command; Click suggests similar spellings."""
+    """Suggest our equivalent of another tool's command; return '' if there is none."""
     if not said.startswith("No such command"):
         return ""
     known = error.ctx.command.commands

@@ -139,7 +139,7 @@ def root(
         bool, typer.Option("--debug", help="Show a full traceback on error.")
     ] = False,
 ) -> None:
-    """Print the help if no command is given; other code reads the two flags."""
+    """Print the help if no command is given."""
     show_help(context)
 
 

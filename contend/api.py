@@ -1,4 +1,4 @@
-"""Runs debates of every protocol from Python; import these names from `contend`."""
+"""Implements the public API. Import its names from `contend`."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -51,7 +51,7 @@ def moderator(name: str = "Moderator", model: str | None = None, **more: Any) ->
 
 
 def fact_checker(name: str = "Fact checker", model: str | None = None, **more: Any) -> Participant:
-    """Return the participant who checks claims; without one, nobody checks them."""
+    """Return a participant who checks claims. Without one, claims are not checked."""
     return Participant("fact_checker", name, model=model, **more)
 
 
@@ -60,7 +60,7 @@ def judge(model: str | None = None, **more: Any) -> Participant:
 
 
 class Debate:
-    """One debate, which starts at the first call of `result()` or the first iteration.
+    """A debate. The first call of `result()` or the first iteration starts it.
 
     `async for event in debate` yields events until the debate is done, pauses or fails.
     """
@@ -77,7 +77,7 @@ class Debate:
 
     @property
     def id(self) -> str | None:
-        """Return the debate's id, as used by `contend show`; None before the debate has started."""
+        """Return the id that `contend show` takes, or None if the debate has not started."""
         return self._stored.id if self._stored else None
 
     async def result(self) -> DebateRecord:
@@ -109,7 +109,7 @@ class Debate:
         budget: int | None = None,
         max_cost: float | None = None,
     ) -> "Debate":
-        """Continue a paused or failed debate at the next call of `result()` or the next iteration.
+        """Make the next `result()` or iteration continue a paused or failed debate.
 
         `say` adds a comment for the next speakers. `finish` ends the rounds if the debate is
         waiting for a person. `budget` and `max_cost` replace the debate's own limits.

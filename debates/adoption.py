@@ -1,4 +1,4 @@
-"""Creates debate records for threads that other programs ran or copied in our database."""
+"""Creates debate records for other programs' threads in our database."""
 
 import asyncio
 import logging

@@ -46,7 +46,7 @@ def read_attachments(
     images: Sequence[Path],
     of_seats: Mapping[str, SeatFiles] | None = None,
 ) -> Attachments:
-    """Read all files; raise a BadInput that lists every invalid one."""
+    """Read all files; raise BadInput listing every invalid file."""
     own = (of_seats or {}).items()
     docs: Given = {None: documents} | {seat: _paths(files.docs) for seat, files in own}
     pictures: Given = {None: images} | {seat: _paths(files.images) for seat, files in own}

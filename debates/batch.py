@@ -43,7 +43,7 @@ class BatchOptions:
     preset: Preset | None = None
 
     def identity(self) -> dict[str, Any]:
-        """Return the options that must not change when a batch continues."""
+        """Return the options that must stay the same when a batch is continued."""
         kept = {name: value for name, value in self.flags.items() if name not in _MAY_CHANGE}
         found = {"protocol": self.protocol, "model": self.model, "settings": kept}
         if self.preset:
@@ -60,7 +60,7 @@ class CheckedQuestion:
 
 @dataclass(frozen=True)
 class BatchJob:
-    """A debate to start if `prepared` is set, otherwise one to continue."""
+    """A debate to start (if `prepared` is set) or to continue."""
 
     debate_id: str
     prepared: prepare.PreparedDebate | None = None
@@ -74,7 +74,7 @@ def check_questions(
     source: str,
     environ: Mapping[str, str],
 ) -> tuple[list[CheckedQuestion], list[str]]:
-    """Check everything that needs no model; name the row in errors."""
+    """Check the questions without model calls, and return notices. Errors name the row."""
     known: dict[str, DebateSettings] = {}
     checked, notices = [], []
     for each in questions:

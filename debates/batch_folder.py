@@ -55,7 +55,7 @@ class BatchFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Lock the folder; at the end, remove it if no plan was written."""
+        """Lock the folder; on exit, remove the folder if no plan was written."""
         # The operating system releases this lock even if the process is killed.
         lock = FileLock(self.path / _LOCK, blocking=False, fallback_to_soft=False)
         try:

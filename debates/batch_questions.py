@@ -19,7 +19,7 @@ _QUESTION, _OUTCOMES, _DUE = "question", "outcomes", "due"
 
 @dataclass(frozen=True)
 class BatchQuestion:
-    """A question from the file; `settings` holds the columns that have no field here."""
+    """A question from the file; `settings` holds every column without a field of its own."""
 
     where: str
     question: str
@@ -28,7 +28,7 @@ class BatchQuestion:
     due: str = ""
 
     def key(self) -> dict[str, Any]:
-        """Return the values that identify the question even if its row has moved."""
+        """Return the values that identify the question, regardless of its row."""
         values = {**asdict(self), "outcomes": list(self.outcomes)}
         return {name: value for name, value in values.items() if value and name != "where"}
 

@@ -45,7 +45,7 @@ class Cassette(BaseModel):
 
 
 def to_cassette(records: Repository, debate: StoredDebate) -> str:
-    """Return a finished debate as a cassette, which contains no API keys or files."""
+    """Return a finished debate as a cassette, without API keys or files."""
     calls = records.recordings.read(debate.id)
     _check_exportable(records, debate, has_calls=bool(calls))
     settings = _without_machine(debate.settings)

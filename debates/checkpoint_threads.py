@@ -1,4 +1,4 @@
-"""Finds threads that other programs ran or copied, in the checkpoint tables."""
+"""Finds threads in the checkpoint tables that other programs ran or copied."""
 
 import json
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from contend.graph.settings import SETTINGS
 from contend.graph.state import DebateState
 
 SEEN_CHECKPOINT = "seen_checkpoint"
-"""An internal setting: the newest checkpoint when another program's thread was last read."""
+"""Internal setting: the newest checkpoint read so far of another program's thread."""
 
 _checkpoints = sa.table(
     "checkpoints", *map(sa.column, ("thread_id", "checkpoint_ns", "checkpoint_id"))
@@ -88,7 +88,7 @@ class CheckpointThreads:
             return connection.execute(first).scalar()
 
     def find_original(self, thread: str) -> tuple[str, frozenset[str]] | None:
-        """Return the debate that a thread was copied from and their shared checkpoints, or None."""
+        """Return the original debate of a copied thread and their shared checkpoints, or None."""
         first = self.first_checkpoint(thread)
         copied = sa.and_(_rows.checkpoint_id == first, _rows.thread_id != thread)
         others = sa.select(debates.c.id).where(debates.c.id.in_(_threads_with(copied)))
@@ -103,7 +103,7 @@ class CheckpointThreads:
     def write_record(
         self, thread: UnreadThread, begun: datetime, status: Status, state: DebateState
     ) -> None:
-        """Write a thread's record, unless one of our processes holds the lease."""
+        """Update a thread's record, unless one of our processes holds the lease."""
         # Do not take the lease: a server that starts to run the thread would be refused.
         mine = debates.c.id == thread.id
         values = {

@@ -103,7 +103,7 @@ def _open_points(record: Record) -> str:
 
 
 def _positions(record: Record) -> dict[str, str]:
-    """Return each seat's position by name: as assigned or, if none was, as last stated."""
+    """Return positions by seat name: the assigned one, or otherwise the last stated one."""
     names = {seat["id"]: seat["name"] for seat in record["seats"]}
     assigned = {seat["name"]: seat["position"] for seat in record["seats"] if seat["position"]}
     if "active" not in record:  # only seats that may concede have positions of their own

@@ -5,5 +5,5 @@ import sqlalchemy as sa
 
 
 def insert(dialect: str, table: sa.Table) -> Any:
-    """Return an insert that supports `on_conflict`; import only this dialect, to save time."""
+    """Return the dialect's INSERT statement, which supports `on_conflict`."""
     return import_module(f"sqlalchemy.dialects.{dialect}").insert(table)

@@ -23,7 +23,7 @@ Range = tuple[float, float]
 
 
 class _Lengths(NamedTuple):
-    """Typical token counts of a prompt's instructions, and of turns."""
+    """Typical token counts: of a prompt's instructions, and of short, usual and long turns."""
 
     instructions: int
     short_turn: int
@@ -48,7 +48,7 @@ class Estimate:
     calls: tuple[int, int]
     tokens: tuple[int, int]
     cost_usd: Range | None
-    """None if the price of a model is unknown."""
+    """None if any model's price is unknown."""
     unpriced: tuple[str, ...] = ()  # the models whose price is unknown
     prices_read: date | None = None  # the oldest date of a built-in price
     likely: Likely | None = None
@@ -61,7 +61,7 @@ def estimate(
     past: Sequence[PastDebate] = (),
     stopped: DebateState | None = None,
 ) -> Estimate:
-    """Estimate a whole debate, or the rest of one that stopped in the state `stopped`."""
+    """Estimate a whole debate, or only the rest if it stopped in the state `stopped`."""
     seats = list(seats)
     people = [seat for seat in seats if seat.is_human]
     made = len(spoken_by_models(stopped)) if stopped else 0

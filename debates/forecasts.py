@@ -60,7 +60,7 @@ def _validation_in_words() -> Iterator[None]:
 
 
 def problems(error: ValidationError, most: int = 5) -> list[str]:
-    """List the invalid fields and the reasons, without the values, because they may be large."""
+    """Describe up to `most` invalid fields, without their possibly large values."""
     found = error.errors(include_url=False, include_context=False, include_input=False)
     said = [
         f"{_place(each['loc'])}: {each['msg'].removeprefix('Value error, ')}"
@@ -90,7 +90,7 @@ def with_due(request: DebateRequest, due: date) -> DebateRequest:
 
 
 def parse_outcomes(given: Iterable[str]) -> list[dict[str, str]]:
-    """Parse `ID: LABEL` arguments; an argument without a colon is a label."""
+    """Parse `ID: LABEL` arguments. Without a colon, derive the id from the label."""
     outcomes = []
     for number, text in enumerate(given, 1):
         name, colon, label = text.partition(":")
@@ -181,7 +181,7 @@ def due_forecasts(found: Iterable[Forecast], today: date, *, every: bool) -> lis
 
 
 def resolve(records: Repository, debate: StoredDebate, outcome: str, *, replace: bool) -> Forecast:
-    """Store which outcome came true; `replace` allows overwriting an earlier outcome."""
+    """Store the outcome that came true; with `replace`, overwrite one stored earlier."""
     if debate.protocol != PROTOCOL:
         raise BadInput(f"Debate {debate.id[:8]} is not a forecast, so it cannot be resolved.")
     if debate.status != "done":
@@ -222,7 +222,7 @@ class Scoreboard:
     rounds: list[Row]
     calibration: list[numbers.CalibrationBin]
     factor: float | None
-    """The extremizing factor that fits these forecasts best; None for too few forecasts."""
+    """The best-fitting extremizing factor; None if there are too few forecasts."""
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -268,7 +268,7 @@ def _by_pool(found: Forecast) -> NamedDistributions:
 
 
 def _by_role(found: Forecast) -> NamedDistributions:
-    """Yield the last probabilities of each role, and those in the judge's verdict."""
+    """Yield each role's last probabilities, then the probabilities in the judge's verdict."""
     stated: dict[str, dict[str, float]] = defaultdict(dict)
     for row in found.result.probability_distribution:
         for given in row.role_assessments:

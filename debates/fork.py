@@ -65,7 +65,7 @@ class Edit:
 
 @dataclass(frozen=True)
 class FollowUp:
-    """One more round after the last round."""
+    """A fork that adds one round after the last."""
 
 
 ForkLocation = ForkPoint | AfterTurn | Edit | FollowUp
@@ -157,7 +157,7 @@ def _another_round(parent: StoredDebate) -> dict[str, Any]:
 
 
 def _follow_up(steps: Sequence[HistoryStep], settings: DebateSettings) -> _ForkStart:
-    """Start after the last round, and drop the decision to stop."""
+    """Return a start after the last round, without the decision to stop."""
     ended = next((step for step in steps if "stop" in step.state), None)
     if ended is None:
         raise BadInput("The checkpoints of this debate do not say where its rounds ended.")
@@ -195,7 +195,7 @@ def _write(
 def _shared_events(
     parent_id: str, stored: Sequence[StoredEvent], start: _ForkStart, first: NodeEvent, fork_id: str
 ) -> list[StoredEvent]:
-    """Return the fork's initial events; those shared with the parent are shifted to end now."""
+    """Return the fork's first events, shifting the parent's shared events in time to end now."""
     events = [(each.source or EventSource(parent_id, each.seq), each.as_event()) for each in stored]
     shared = [
         (source, event)
@@ -233,7 +233,7 @@ def _ends_rounds(event: Event) -> bool:
 async def run_again(
     records: Repository, parent: StoredDebate, point: ForkPoint, reporter: Reporter | None = None
 ) -> StoredDebate:
-    """Restart the debate, using the recorded calls up to a point."""
+    """Store a new debate with the parent's input that reuses recorded calls up to the point."""
     if not await asyncio.to_thread(records.recordings.read, parent.id):
         raise BadInput(f"Debate {parent.id[:8]} has no recording that could be reused.")
     if await asyncio.to_thread(records.origin, parent.id):
@@ -255,7 +255,7 @@ async def run_again(
 
 
 async def reply_of(records: Repository, debate: StoredDebate, turn_id: str) -> str:
-    """Return the model's whole reply in a turn, so that a person can edit it."""
+    """Return a turn's complete model reply, for a person to edit."""
     turn = _find_turn(debate.turns, turn_id)
     _, call, _ = await asyncio.to_thread(_find_call, records, debate.id, turn)
     return str((call.answer or {})["result"]["text"])
@@ -344,7 +344,7 @@ def _with_text(call: RecordedCall, text: str) -> RecordedCall:
 def _find_call(
     records: Repository, debate_id: str, turn: Turn
 ) -> tuple[CallKey, RecordedCall, Mapping[CallKey, RecordedCall]]:
-    """Return the key and the recorded call that produced a turn, and all recorded calls."""
+    """Return the key and recorded call that produced a turn, and all recorded calls by key."""
     calls = records.recordings.read(debate_id)
     asked = call_name(turn.round, turn.phase, turn.seat)
     marks = nonce(debate_id, turn.id), fence_mark(debate_id)

@@ -31,7 +31,7 @@ _LISTS = {"turns", "degraded"}
 
 
 class _CheckpointChain(BaseCheckpointSaver[Any]):
-    """A saver that keeps one debate's checkpoints in memory, because LangGraph rereads them."""
+    """An in-memory saver with the checkpoints that led to a debate's current state."""
 
     def __init__(self, newest_first: Sequence[CheckpointTuple]) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class _CheckpointChain(BaseCheckpointSaver[Any]):
             at = every.get(_id(at.parent_config)) if at.parent_config else None
 
     def add_deltas(self, channels: Mapping[str, Any]) -> None:
-        """Put whole values in place of deltas, or LangGraph replays all of them at each step."""
+        """Replace deltas with whole values, sparing LangGraph a replay at each step."""
         for name, channel in channels.items():
             if isinstance(channel, DeltaChannel):
                 self._add_deltas(name, channel)
@@ -85,7 +85,7 @@ class HistoryStep:
 
 
 def graph_of(protocol: str, saver: BaseCheckpointSaver[Any]) -> Graph:
-    """Return a copy of the protocol's graph, because compiling one for each debate takes time."""
+    """Return a copy of the protocol's compiled graph that uses this checkpointer."""
     compiled: Graph = import_module(f"contend.graph.{protocol}").graph
     return compiled.copy({"checkpointer": saver})
 
@@ -103,7 +103,7 @@ async def opened_graph(debate: StoredDebate) -> AsyncIterator[Graph]:
 
 
 async def write_state(graph: Graph, config: Any, state: DebateState, as_node: str) -> None:
-    """Write a state as if the node had returned it; unlike a client's edit, take no lease."""
+    """Write a state as the given node's output, without taking a lease."""
     with using_recording(Recording()):
         await graph.aupdate_state(config, state, as_node=as_node)
 

@@ -104,12 +104,12 @@ class Journal:
             await planned.finished.wait()
 
     def pending(self, lease: Lease) -> list[Event]:
-        """Return the events that the caller still has to store."""
+        """Return the run's unstored events, which the caller must store."""
         outbox = self._outboxes.get(lease.owner)
         return list(outbox.merge()) if outbox else []
 
     def confirm(self, lease: Lease, said: Sequence[Event]) -> None:
-        """Clear the pending events, and announce those that the caller has stored."""
+        """Clear the pending events, and announce `said`, which the caller has stored."""
         outbox = self._outboxes.setdefault(lease.owner, _Outbox(lease))
         outbox.new, outbox.merged = [], []
         self._announce(outbox, encode(said))
@@ -170,7 +170,7 @@ class Journal:
             return newest_event(connection, debate_id)
 
     def pending_request(self, debate_id: str) -> dict[str, Any] | None:
-        """Return what a paused debate asks of a person, or None if it asks nothing."""
+        """Return what a paused debate asks a person, or None."""
         last = self.newest(debate_id)
         if last is None or last.name != "paused":
             return None
@@ -230,7 +230,7 @@ class Journal:
             self._announce(outbox, stored.get(outbox.lease, []))
 
     def _write_all(self, said: Mapping[Lease, list[Event]]) -> dict[Lease, list[StoredEvent]]:
-        """Store the events of several debates together or, after an error, one debate at a time."""
+        """Store all debates' events together; after an error, retry each debate separately."""
         try:
             return self._write(said)
         except DatabaseUnavailable:
@@ -247,7 +247,7 @@ class Journal:
             return {lease: [] for lease in said}
 
     def _write(self, said: Mapping[Lease, list[Event]]) -> dict[Lease, list[StoredEvent]]:
-        """Store the events of debates whose lease is still held, and return those events."""
+        """Store and return the events of debates whose lease is still held."""
         stored = {lease: encode(said[lease]) for lease in said}
         given = {
             "ids": [lease.debate_id for lease in said],
@@ -270,7 +270,7 @@ class Journal:
             listener(group)
 
     def forget_old_chunks(self) -> None:
-        """Delete the chunks of debates that ended a while ago; their whole turns stay stored."""
+        """Delete the chunks of debates that finished a while ago; the complete turns stay."""
         before = written(datetime.now(UTC) - _CHUNKS_KEPT)
         # Raw SQL, because SQLite uses the index on chunks only for exactly this condition.
         are_chunks = sa.text("is_chunk")

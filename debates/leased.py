@@ -16,7 +16,7 @@ async def leased(
     runner: asyncio.Task[Any] | None = None,
     columns: LeaseColumns = RECORD,
 ) -> AsyncIterator[Lease]:
-    """Hold and renew the lease; cancel the run if another process takes it over."""
+    """Hold and renew the lease; cancel the run if another process takes the lease."""
     lease = await asyncio.to_thread(records.acquire, debate_id, columns)
     runner, ended = runner or asyncio.current_task(), asyncio.Event()
 

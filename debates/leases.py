@@ -33,9 +33,9 @@ class LeaseColumns(NamedTuple):
 
 
 RECORD = LeaseColumns(debates.c.lease_owner, debates.c.lease_holder, debates.c.lease_until)
-"""The lease of the process that keeps a debate's record, and usually runs the debate."""
+"""The lease to write a debate's record; its holder usually runs the debate too."""
 RUN = LeaseColumns(debates.c.run_owner, debates.c.run_holder, debates.c.run_until)
-"""The lease of the server process that runs a debate, even if a client keeps the record."""
+"""The lease to run a debate on a server, where a client may hold the record's lease."""
 
 
 class LeaseLost(Exception):
@@ -53,10 +53,9 @@ class Lease:
         self._columns = columns
         self.is_mine = sa.and_(debates.c.id == debate_id, columns.owner == self.owner)
         self.saved: tuple[Turn, ...] = ()
-        """The turns that this process has saved."""
 
     def acquire(self) -> None:
-        """Take the lease if it is free, expired or left by a dead process, or raise BadInput."""
+        """Take the lease if free, expired or left by a dead process; otherwise raise BadInput."""
         _held.add(self.owner)
         try:
             self._take()
@@ -92,7 +91,7 @@ class Lease:
             raise BadInput(f"Debate {self.debate_id} is being run by another process ({by}).")
 
     def renew(self) -> bool:
-        """Renew the lease; return False if it is lost, but True on a database error."""
+        """Renew the lease. Return False only if it was lost, not on a database error."""
         try:
             with write(self._engine) as connection:
                 return self._set(connection, until=written(_clock(connection) + LEASE))
@@ -120,7 +119,7 @@ def read_lease(connection: sa.Connection, debate_id: str, columns: LeaseColumns 
 
 
 def is_held_by(connection: sa.Connection, debate_id: str, owner: str | None) -> bool:
-    """Return whether this owner (any owner if None) holds the record's lease."""
+    """Return whether `owner` (or anyone, if None) holds the record's lease."""
     row = read_lease(connection, debate_id)
     if row is None or owner not in (None, row.lease_owner):
         return False
@@ -148,7 +147,7 @@ def _is_dead(row: Any) -> bool:
 
 @cache
 def _machine() -> str:
-    """Return a unique name for this machine or container, because host names can repeat."""
+    """Return the host name, made unique per boot and container on Linux."""
     name = socket.gethostname()
     with suppress(OSError):  # Linux only
         boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii")

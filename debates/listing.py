@@ -20,7 +20,7 @@ _COLUMNS = [
 @dataclass(frozen=True)
 class Filter:
     words: str = ""
-    """Words to find in the question, the title or the answer."""
+    """Text to find in the question, title or answer."""
     protocol: str | None = None
     status: Status | None = None
     before: tuple[str, str] | None = None
@@ -32,7 +32,7 @@ class Filter:
 @dataclass(frozen=True)
 class ListPage:
     debates: tuple[StoredDebate, ...]
-    """Debates without turns and settings, and with only part of the state."""
+    """Debates without turns or settings, and with only part of their state."""
     damaged: tuple[str, ...]
     following: tuple[str, str] | None
     """The value of `before` for the next page; None on the last page."""

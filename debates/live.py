@@ -49,7 +49,7 @@ class LiveEvents:
     async def follow(
         self, debate_id: str, viewing: Viewing = _EVERYTHING
     ) -> AsyncGenerator[list[StoredEvent]]:
-        """Yield events until the debate ends or is deleted, and an empty list now and then."""
+        """Yield events until the debate ends or is deleted; yield an empty list when idle."""
         if not await asyncio.to_thread(self._records.journal.last_seq, debate_id):
             with suppress(DamagedDebate):
                 await asyncio.to_thread(self._records.store_missing_events, debate_id)
@@ -139,7 +139,7 @@ class _RecentEvents:
         self.notify()
 
     def after(self, seq: int) -> list[StoredEvent] | None:
-        """Return events after this number, or None if the next one is no longer in memory."""
+        """Return the events after `seq`, or None if the next one is not in memory."""
         if self._since is None or seq < self._since:
             return None
         if seq >= self.last:
@@ -170,7 +170,7 @@ class _Channel:
         self._html = HtmlEvents(self._journal, debate_id)
         self._recent = _RecentEvents()
         self.shown: _RecentEvents | None = None
-        """The same events with HTML, if a viewer wants HTML."""
+        """The recent events with HTML, if any viewer wants HTML."""
         self.viewers = 0
         self.has_ended = False
         self._ending = asyncio.Event()
@@ -234,14 +234,14 @@ class _Channel:
         return EventPage(stored, stored[-1].seq if stored else after)
 
     def _receive(self, group: Group) -> None:
-        """Append events that this process stored; if some are missing, have them read instead."""
+        """Append events stored by this process; if there is a gap, wake the reader instead."""
         if self._recent.is_started and group.stored and group.previous == self._recent.last:
             self._recent.append(group.stored)
         else:
             self._wake_up.set()
 
     async def follow_journal(self) -> None:
-        """Read new events when notified; poll too if another process runs the debate."""
+        """Read new events when notified; also poll if another process runs the debate."""
         wait = _SHORTEST_WAIT
         try:
             while not self.has_ended:
@@ -289,7 +289,7 @@ class _Channel:
             self.end()
 
     async def render(self) -> None:
-        """Render the HTML of new events at intervals, because rendering is slow."""
+        """Render new events as HTML, in batches at intervals."""
         shown = self._recent_for(Viewing(html=True))
         try:
             after = await asyncio.to_thread(self._html.start)

@@ -31,7 +31,7 @@ class _OpenTurn:
 
 
 class HtmlEvents:
-    """Adds HTML to a debate's events; a turn's last chunk has the HTML of all changed blocks."""
+    """Adds HTML to events. The last new chunk of a turn gets the HTML of all changed blocks."""
 
     def __init__(self, journal: Journal, debate_id: str) -> None:
         self._journal, self._id = journal, debate_id

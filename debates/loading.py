@@ -27,7 +27,7 @@ RESOLUTION = (
 UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, sa.exc.DatabaseError)
 
 Report = Callable[[DamagedDebate], None]
-"""Called with each damaged debate that is skipped."""
+"""A callback for each damaged debate that is skipped."""
 
 
 def skip_silently(_: DamagedDebate) -> None:
@@ -97,6 +97,6 @@ def read_row(connection: sa.Connection, row: Any, turns: list[Turn]) -> StoredDe
 
 
 def read_status(connection: sa.Connection, row: Any) -> str:
-    """Return the status; a running debate that no process holds is `interrupted`."""
+    """Return the status, or `interrupted` for a running debate whose lease nobody holds."""
     is_abandoned = row.status == "running" and not is_held(connection, row)
     return "interrupted" if is_abandoned else str(row.status)

@@ -7,7 +7,7 @@ from contend.graph.errors import BadInput
 
 
 def check_writable(base: Path) -> None:
-    """Raise BadInput if the output folder is read-only, before the first paid call."""
+    """Create the output folder; raise BadInput if the folder is not writable."""
     try:
         base.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Do not trust the permissions: to root, even /proc looks writable.

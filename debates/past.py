@@ -19,7 +19,7 @@ class PastDebate:
 
 
 def read_past(connection: sa.Connection, protocol: str) -> list[PastDebate]:
-    """Return recent finished debates, except reruns and any with missing token counts."""
+    """Return recent finished debates, except reruns and those without token counts."""
     trace = debates.c.state["trace"]
     usage, seats = trace["usage"].label("usage"), trace["seats"].label("seats")
     query = sa.select(usage, seats, debates.c.settings)

@@ -39,10 +39,10 @@ from contend.retrieval.template_search import open_searcher
 
 
 class Reporter:
-    """Receives progress and notes during preparation; does nothing unless overridden."""
+    """Receives progress and notes during preparation. The methods do nothing unless overridden."""
 
     def note(self, text: str) -> None:
-        """Report something unexpected, as a full sentence."""
+        """Report something unexpected; `text` is a full sentence."""
 
     def fetching(self, weights: Weights) -> AbstractContextManager[Progress]:  # noqa: ARG002
         return nullcontext(_ignore)
@@ -83,7 +83,7 @@ def draft_debate(
 async def prepare_debate(
     draft: DebateDraft, reporter: Reporter | None = None, *, fetch: bool = True
 ) -> PreparedDebate:
-    """Check and set up everything a debate needs; download missing files only with `fetch`."""
+    """Check and set up what a debate needs; download missing files only if `fetch` is set."""
     reporter = reporter or Reporter()
     plan, draft = await _plan_seats(draft)
     settings, files = draft.settings, draft.attachments
@@ -158,7 +158,7 @@ def write_debate(
     task_id: str | None = None,
     debate_id: str | None = None,
 ) -> StoredDebate:
-    """Store a new debate; raise TaskAccepted if its task has an unfinished debate."""
+    """Store a new debate; raise TaskAccepted if the task already has an unfinished debate."""
     settings, seats = prepared.settings, prepared.plan.seats
     debate_id = debate_id or str(uuid4())
     # Name the chosen models in the settings, so that a resumed debate does not choose again.

@@ -25,9 +25,9 @@ class Pruned:
     is_compacted: bool
     """Whether the freed space was returned to the disk."""
     problems: tuple[str, ...] = ()
-    """Why debates were kept that continue on a server."""
+    """Messages about debates that were kept because their server could not delete them."""
     remaining: tuple[str, ...] = ()
-    """Which debates were deleted here, but not on their server."""
+    """Messages about debates that were deleted here but not on their server."""
 
 
 def parse_age(text: str) -> timedelta:
@@ -42,7 +42,7 @@ def delete_debates(
 ) -> Pruned:
     """Delete debates that are not running; `compact` also shrinks the database.
 
-    If its server cannot delete an unfinished debate, it is deleted only with `here`.
+    With `here`, also delete unfinished debates that their server cannot delete.
     """
     deleted, problems, remaining = list[str](), list[str](), list[str]()
     files, freed = set[Path](), 0
@@ -91,7 +91,7 @@ def _output_folder(debate: StoredDebate | None) -> list[Path]:
 
 
 def _shared_files(debate: StoredDebate | None) -> set[Path]:
-    """Return the debate's documents and images, which other debates may use too."""
+    """Return the files of the debate's documents and images; other debates may share them."""
     if debate is None:
         return set()
     state, home = debate.as_state(), data_home()
@@ -103,7 +103,7 @@ def _shared_files(debate: StoredDebate | None) -> set[Path]:
 
 
 def _used_files(records: Repository, files: set[Path]) -> set[Path]:
-    """Return the files that other debates use, or may use if they are damaged."""
+    """Return which files the remaining debates use: all if any debate is damaged."""
     used: set[Path] = set()
     for each in records.ids():
         debate = _find(records, each)

@@ -67,7 +67,7 @@ class StoredDebate(BaseModel):
         return read_stored(SETTINGS[self.protocol], self.settings)
 
     def settings_to_run(self, changes: Mapping[str, Any] | None = None) -> DebateSettings:
-        """Return the settings with changes; raise BadInput if this release cannot use them."""
+        """Return the settings with changes applied; raise BadInput if they are unusable."""
         from contend.debates.settings_sources import stored_settings_from
 
         return stored_settings_from(self.protocol, self.settings, changes or {})
@@ -79,7 +79,7 @@ class StoredDebate(BaseModel):
 
     @property
     def server(self) -> str | None:
-        """Return the addresses of the LangGraph server on which this debate continues."""
+        """Return the URLs of the LangGraph server that runs this debate, or None."""
         return self.settings.get(SERVER)
 
     @property
@@ -132,7 +132,7 @@ class StoredDebate(BaseModel):
 
 
 def settings_in(state: DebateState, protocol: str) -> dict[str, Any]:
-    """Return only the protocol's settings, because a client must not set internal ones."""
+    """Return the protocol's settings in the state, without internal settings."""
     given = state.get("settings", {})
     return {name: given[name] for name in SETTINGS[protocol].model_fields if name in given}
 

@@ -36,7 +36,7 @@ class Recordings:
         self._engine = engine
 
     def add(self, debate_id: str, key: "CallKey", call: "RecordedCall") -> None:
-        """Store a call; a call repeated after a crash replaces the earlier recording."""
+        """Store a call, replacing an earlier recording with the same key."""
         text = call.model_dump_json(exclude_defaults=True)
         row = insert(self._engine.dialect.name, calls).values(
             debate_id=debate_id, **key._asdict(), call=text

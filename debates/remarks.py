@@ -23,7 +23,7 @@ async def answer_pause(
 
 
 async def _pending_answer(saver: BaseCheckpointSaver[Any], config: Any) -> Remark:
-    """Return the answer that was given but not yet read by a node, or an empty one."""
+    """Return the answer that no node has read yet, or an empty remark."""
     saved = await saver.aget_tuple(config)
     writes = (saved.pending_writes if saved else None) or []
     answers = [value for _, channel, value in writes if channel == _ANSWER]

@@ -73,7 +73,7 @@ async def play_events(
 
 
 def with_simulated_chunks(events: Sequence[Event]) -> list[Event]:
-    """Add chunks, spread over the turn's duration, to turns that have no stored ones."""
+    """Add simulated chunks, spread over the turn's duration, to turns stored without chunks."""
     streamed = {_speaker(event) for event in events if event["event"].endswith("_chunk")}
     whole: list[Event] = []
     for event in events:
@@ -167,7 +167,7 @@ async def run_step(
 
 
 async def restore_step(debate: StoredDebate, step: HistoryStep) -> tuple[Graph, Any, str]:
-    """Return an in-memory graph in the state after a step, its config and the last node."""
+    """Return an in-memory graph in the state after the step, its config and the step's node."""
     config: Any = {"configurable": {"thread_id": debate.id}}
     follows: tuple[str, ...] = ()
     for node in step.nodes:  # of several parallel nodes, only one leads to the next step

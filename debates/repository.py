@@ -185,7 +185,7 @@ class Repository:
             return read_page(connection, wanted, limit)
 
     def unfinished(self, untouched: timedelta) -> list[UnfinishedTask]:
-        """Return accepted debates untouched for this long; mark damaged ones as failed."""
+        """Return accepted debates that are paused or long interrupted; mark damaged ones failed."""
         query = sa.select(tables.debates.c.id, tables.debates.c.lease_holder).join(tables.accepted)
         before = written(datetime.now(UTC) - untouched)
         damaged: list[DamagedDebate] = []
@@ -247,7 +247,7 @@ class Repository:
             return connection.execute(query).scalar()
 
     def give_up(self, debate_id: str, reason: str) -> None:
-        """Mark a debate that cannot continue as failed, unless a process runs it."""
+        """Mark an unfinished debate as failed, unless a process runs it."""
         debates = tables.debates
         free = sa.and_(debates.c.id == debate_id, debates.c.lease_owner.is_(None))
         failed = debates.update().where(free, debates.c.status.not_in(["done", "failed"]))

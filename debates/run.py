@@ -194,7 +194,7 @@ class _Run:
             await self._close("paused", "paused", why or "stopped by the user")
 
     async def _record(self, key: CallKey, call: RecordedCall) -> None:
-        """Record a call before its result is saved, so that a crash loses no recording."""
+        """Record a call, unless the database is unavailable."""
         with suppress(DatabaseUnavailable):  # the debate continues, but cannot be replayed
             await asyncio.to_thread(self.records.recordings.add, self.debate.id, key, call)
 
@@ -203,7 +203,7 @@ class _Run:
         self.watch(event)
 
     async def return_to_rating(self) -> None:
-        """Go back to the point after the answer was written, so that the judge runs next."""
+        """Rewind to just after the answer was written, so that the judge runs next."""
         snapshot = await self.graph.aget_state(self.config)
         if "final_answer" not in snapshot.values:
             raise BadInput(f"The checkpoints of debate {self.debate.id[:8]} are missing.")
@@ -259,7 +259,7 @@ class _Run:
         self.announcer.say("resumed", self.state.get("round"), changed, run_with=now, **limits)
 
     async def _store_missing_turn_events(self) -> None:
-        """Store missing events of turns that ended just before a crash, without showing them."""
+        """Store, without showing, the missing events of turns that ended just before a crash."""
         journal = self.records.journal
         seen = await asyncio.to_thread(journal.completed_turns, self.debate.id)
         for turn in self.state.get("turns", []):
@@ -305,7 +305,7 @@ class _Run:
             self.recording.known = {}
 
     def as_interrupted(self, outage: DatabaseUnavailable) -> StoredDebate:
-        """Return the debate from memory, because the database is unavailable."""
+        """Return the debate from memory, marked as paused if it was running."""
         if self._status == "running":
             self._status, self._error = "paused", str(outage)
             self.announcer.say("paused", self.state.get("round"), str(outage))
@@ -331,7 +331,7 @@ class _Run:
         self.watch(last)
 
     async def _save(self, status: Status) -> None:
-        """Save while the next step runs; after a crash, the checkpoint has everything."""
+        """Start saving in the background, after the previous save has finished."""
         await self._saved()
         self._start_saving(_skip_if_unavailable, status)
 
@@ -367,7 +367,7 @@ class _Run:
                 self.state["trace"] = build_record(self.state, self.debate.id).as_json()
 
     async def _saved(self) -> None:
-        """Wait for the last write; it finishes even if the run is cancelled."""
+        """Wait for the save in progress, which finishes even if the run is cancelled."""
         if self._saving:
             try:
                 await asyncio.shield(self._saving)

@@ -31,7 +31,7 @@ async def begin_on_server(
     debate_id: str,
     task_id: str | None = None,
 ) -> StoredDebate:
-    """Let the server check the question and choose the seats; store nothing if it refuses."""
+    """Store the debate after the server has checked the question and chosen the seats."""
     if draft.attachments.documents or draft.attachments.images:
         raise BadInput(
             "Documents and images are stored on this machine, where the server cannot read them."
@@ -83,7 +83,7 @@ async def _prepared(
 
 
 async def _create_thread(server: ServerConnection, protocol: str, debate_id: str) -> None:
-    """Create the debate's thread, replacing one from a failed attempt to start the debate."""
+    """Create the debate's thread, replacing any thread left by a failed start."""
 
     async def create(client: LangGraphClient) -> bool:
         try:
@@ -103,7 +103,7 @@ async def _create_thread(server: ServerConnection, protocol: str, debate_id: str
 
 @asynccontextmanager
 async def thread_of_fork(parent: StoredDebate, fork_id: str) -> AsyncIterator[None]:
-    """Create the fork's thread on its parent's server, if any; delete it if the fork fails."""
+    """Create the fork's thread on the parent's server, if any; delete the thread on failure."""
     if parent.server is None:
         yield
         return
@@ -140,7 +140,7 @@ async def _retrieve(
 async def take_opening(
     records: Repository, debate: StoredDebate, state: DebateState
 ) -> list[NodeEvent]:
-    """Return, once, the events that the server sent while it prepared the debate."""
+    """Return and remove the stored events that the server sent while preparing the debate."""
     said: list[NodeEvent] | None = debate.settings.pop(OPENING, None)
     if said is None:  # an earlier release has stored the debate
         return [retrieval_event(state["retrieval"])]
@@ -156,7 +156,7 @@ async def _delete_thread(server: ServerConnection, debate_id: str) -> None:
 async def move_to_server(
     records: Repository, debate: StoredDebate, address: ServerAddress
 ) -> StoredDebate:
-    """Store the new address of a debate's server; refuse a server that does not have the debate."""
+    """Change the URL of a debate's server; raise BadInput if that server lacks the debate."""
     if debate.server is None:
         raise BadInput(f"Debate {debate.id[:8]} runs on this machine. Leave out --server.")
     async with connected(address) as server:

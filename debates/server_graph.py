@@ -52,7 +52,7 @@ class FailedOnServer(ModelFailed):
 
 
 class _NoCheckpointer:
-    """A stand-in for the checkpointer, because only the server knows the pending answers."""
+    """A checkpointer without checkpoints, which only the server has."""
 
     async def aget_tuple(self, _: Any) -> None:
         return None
@@ -150,7 +150,7 @@ class ServerGraph:
         return await self._server.ask_with_retries(create)
 
     async def _find_our_run(self, client: LangGraphClient) -> str | None:
-        """Return the run created by an earlier request whose response was lost, if any."""
+        """Return the id of the run created by an earlier request whose response was lost."""
         runs = await client.runs.list(self._thread, limit=5)
         owner = self._lease.owner if self._lease else None
         return next((each["run_id"] for each in runs if _recorded_by(each) == owner), None)
@@ -162,7 +162,7 @@ class ServerGraph:
         seen: int = 0,
         joined_at: str | None = None,
     ) -> AsyncGenerator[dict[str, Any]]:
-        """Yield the run's events and states, except those before `seen` turns had been spoken.
+        """Yield the run's events and states, starting once `seen` turns had been spoken.
 
         `joined_at` is the newest checkpoint of a run that was already in progress.
         """
@@ -239,7 +239,7 @@ class ServerGraph:
         return next((each["run_id"] for each in runs if each["status"] in _ACTIVE), None)
 
     async def is_in_use(self) -> bool:
-        """Return whether a run is in progress, or somebody has spoken."""
+        """Return whether a run is active or the debate already has turns."""
         return bool(await self._active_run() or (await self.aget_state()).values.get("turns"))
 
     async def delete(self) -> None:

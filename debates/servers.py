@@ -31,7 +31,7 @@ _BUSY = frozenset({408, 409, 425, 429})
 
 
 class ServerLost(Paused):
-    """Raised if the server stops reporting on a debate, which may continue there."""
+    """Raised if the server stops reporting on a debate; the debate may continue there."""
 
 
 class ServerAddress:
@@ -61,7 +61,7 @@ def _connect(url: str, headers: dict[str, str]) -> LangGraphClient:
 
 
 class ServerConnection:
-    """Sends requests to one address of a server, or to the next if that one does not answer."""
+    """Sends requests to a server's URLs, trying the next one if one does not answer."""
 
     def __init__(self, address: ServerAddress) -> None:
         self._address = address
@@ -80,7 +80,7 @@ class ServerConnection:
     async def ask(
         self, question: Callable[[LangGraphClient], Awaitable[Result]], *, patience: float = 0
     ) -> Result:
-        """Ask every address, and retry for `patience` seconds; raise ServerLost if none answers."""
+        """Try each URL, retrying for `patience` seconds; raise ServerLost if none answers."""
         try:
             async for trial in AsyncRetrying(
                 retry=retry_if_exception(is_outage),
@@ -104,7 +104,7 @@ class ServerConnection:
     async def ask_about_run(
         self, question: Callable[[LangGraphClient], Awaitable[Result]]
     ) -> Result:
-        """Ask about a run, with retries; raise ServerLost if refused, because the run continues."""
+        """Ask about a run, with retries; raise ServerLost even if the server refuses."""
         try:
             return await self.ask_with_retries(question)
         except BadInput as refused:
@@ -153,7 +153,7 @@ class ServerConnection:
 
 
 def is_outage(error: BaseException) -> bool:
-    """Return whether the same request may succeed later."""
+    """Return whether the error is temporary: the same request may succeed later."""
     if isinstance(error, APIStatusError):
         return error.status_code in _BUSY or error.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR
     return isinstance(error, httpx.TransportError)

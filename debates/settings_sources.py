@@ -119,7 +119,7 @@ def configure(
 def settings_from(
     protocol: str, values: Mapping[str, Any], source: str, preset: Preset | None = None
 ) -> DebateSettings:
-    """Return the settings given by a program, ignoring variables and the config file."""
+    """Return settings from a program's values, ignoring variables and the config file."""
     schema = _schema(protocol)
     given = _from_preset(schema, preset) if preset else {}
     given |= {_known(schema, name, source): Given(value, source) for name, value in values.items()}
@@ -134,7 +134,7 @@ def settings_of_preset(preset: Preset) -> dict[str, Any]:
 def stored_settings_from(
     protocol: str, stored: Mapping[str, Any], changes: Mapping[str, Any]
 ) -> DebateSettings:
-    """Return a debate's settings with changes, dropping settings that this release lacks."""
+    """Return stored settings with changes applied, dropping settings unknown to this release."""
     schema = _schema(protocol)
     known = {name: Given(stored[name], _STORED) for name in schema.model_fields if name in stored}
     given = known | {
@@ -208,7 +208,7 @@ def _schema(protocol: str) -> type[DebateSettings]:
 def _from_environment(
     schema: type[DebateSettings], environ: Mapping[str, str]
 ) -> tuple[dict[str, Given], list[str]]:
-    """Read CONTEND_* variables; return a notice for each that is not a setting."""
+    """Return settings from CONTEND_* variables, and a notice for each unknown one."""
     given: dict[str, Given] = {}
     notices = []
     for variable in sorted(environ):
@@ -307,7 +307,7 @@ def _validated(schema: type[DebateSettings], given: dict[str, Given]) -> DebateS
 
 
 def _refuse_bool_for_number(schema: type[DebateSettings], name: str, given: Given) -> None:
-    """Raise BadInput for booleans as numbers, which pydantic would read as 1 and 0."""
+    """Raise BadInput for a boolean where a number is expected; pydantic would accept it."""
     kinds = _kinds(schema.model_fields[name].annotation)
     if isinstance(given.value, bool) and (int in kinds or float in kinds):
         raise BadInput(f"{name} must be a number, not {_shown(given.value)} ({given.source}).")

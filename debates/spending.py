@@ -1,4 +1,4 @@
-"""Stores the spending of debates with a budget; a running call counts at its worst-case cost."""
+"""Stores what debates with a budget spend, counting a running call at worst-case cost."""
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping
@@ -53,7 +53,7 @@ class Spending:
         return self._sum(debate_id, spending.c.entry != _IN_STATE)
 
     def elsewhere(self, debate_id: str) -> "Amount":
-        """Return what servers have spent between our runs."""
+        """Return what servers spent on the debate between our own runs."""
         return self._sum(debate_id, spending.c.entry.startswith(_ELSEWHERE))
 
     def _sum(self, debate_id: str, condition: sa.ColumnElement[bool]) -> "Amount":
@@ -66,7 +66,7 @@ class Spending:
         return Amount(tokens or 0, cost or 0.0)
 
     def since_our_run(self, debate_id: str, in_state: "Amount") -> "Amount":
-        """Return what a server has spent since our last run, as far as it is known."""
+        """Return what a server has spent since our last run, or NOTHING if unknown."""
         from contend.models.budget import NOTHING, Amount
 
         with self._engine.connect() as connection:
@@ -141,7 +141,7 @@ def _begin_our_run(
 async def close_ledger(
     records: "Repository", debate: "StoredDebate", settings: "DebateSettings", state: "DebateState"
 ) -> None:
-    """Store this run's total, so that a later run adds only what a server spent since then."""
+    """Store the debate's usage so far; the next run adds only later server spending."""
     from contend.nodes.budget import used_by
 
     if debate.server is None:
@@ -212,7 +212,7 @@ def _usages(call: "RecordedCall") -> "Iterator[tuple[Usage, str]]":
 def with_budget(
     records: "Repository", debate: "StoredDebate", changes: "Mapping[str, Given]"
 ) -> "DebateSettings":
-    """Return the settings with a changed budget; refuse a budget that is already spent."""
+    """Return the settings with a changed budget; raise BadInput if that budget is spent."""
     from contend.models.budget import cap_of, cap_words, check_prices
 
     settings = debate.settings_to_run(changes)

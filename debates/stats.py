@@ -18,7 +18,7 @@ class CountedMean:
 
 @dataclass(frozen=True)
 class ProtocolStats:
-    """Totals for the debates of one protocol; scores and ratings exclude the demo model."""
+    """Totals for one protocol's debates; scores and ratings exclude the demo model."""
 
     protocol: str
     debates: int

@@ -44,7 +44,7 @@ COLUMNS = (
 
 
 def with_sources(rows: sa.FromClause) -> sa.Join:
-    """Join events with the shared content they refer to; `read_event` needs both."""
+    """Join event rows with the shared content that they refer to, for `read_event`."""
     is_source = sa.and_(
         _sources.c.debate_id == events.c.source_id, _sources.c.seq == events.c.source_seq
     )
@@ -79,7 +79,7 @@ def insert_events(connection: sa.Connection, stored: Mapping[str, Sequence[Store
 
 
 def lock_sources(connection: sa.Connection, stored: Iterable[StoredEvent]) -> None:
-    """Lock the debates that hold the shared content, so that none of them is deleted."""
+    """Lock the debates that hold shared content; raise BadInput if one was deleted."""
     ids = {each.source.debate_id for each in stored if each.source}
     query = sa.select(debates.c.id).where(debates.c.id.in_(ids)).order_by(debates.c.id)
     if ids - set(connection.execute(query.with_for_update(read=True)).scalars()):
@@ -87,7 +87,7 @@ def lock_sources(connection: sa.Connection, stored: Iterable[StoredEvent]) -> No
 
 
 def reassign_shared_events(connection: sa.Connection, debate_id: str) -> None:
-    """Move each shared event to a fork that shares it, before the debate is deleted."""
+    """Before a debate is deleted, move each event that forks share into one of those forks."""
     # A write locks the debate in SQLite too, so that no fork of it appears in the meantime.
     connection.execute(debates.update().where(debates.c.id == debate_id).values(id=debate_id))
     query = EVENTS.where(events.c.source_id == debate_id)
@@ -111,7 +111,7 @@ def encode_event(event: Event) -> StoredEvent:
 
 
 def share_event(event: Event, source: EventSource) -> StoredEvent:
-    """Return a fork's event to be stored without the content that it shares with its source."""
+    """Encode a fork's event without the content that it shares with the source event."""
     own: Any = event
     text = _to_json({name: own[name] for name in _FORK_FIELDS})
     return StoredEvent(event["seq"], event["event"], text, source)

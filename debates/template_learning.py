@@ -23,7 +23,7 @@ WELL_RATED = 8
 
 
 class LearnedTemplate(BaseModel):
-    """The form that the model fills in."""
+    """A reasoning template, as written by the model."""
 
     title: str = Field(description="A verb phrase of at most 60 characters.")
     kind: str = Field(description="One lower-case word for the kind of question.")

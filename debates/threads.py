@@ -49,15 +49,15 @@ class _Run:
     runner: asyncio.Task[Any] | None
     stack: AsyncExitStack
     is_copy: bool = False
-    """Whether the thread had checkpoints before its first run, and may be a copy."""
+    """Whether the thread may be a copy: it had checkpoints before its first run."""
     is_kept_elsewhere: bool = False
-    """Whether another process, which follows this run, keeps the record in our database."""
+    """Whether another process follows this run and writes the record in our database."""
     lease: Lease | None = None
     last_seq: int = 0
     settings: dict[str, Any] = field(default_factory=dict)
-    """The settings in the record, some of which only the record has."""
+    """The record's settings, including those that are missing from the state."""
     recorded: DebateState = field(default_factory=DebateState)
-    """The protocol and settings of the record or the original, in the form of a state."""
+    """A partial state: the protocol and settings of the record or of the original debate."""
 
 
 class ThreadRunner:
@@ -99,7 +99,7 @@ class ThreadRunner:
                     await asyncio.shield(self._end(run, graph, thread, failure))
 
     def _note_original(self, run: _Run, thread: str) -> None:
-        """Note whether the thread may be a copy, and the settings of its original."""
+        """Set `is_copy`, and `recorded` from the original debate's settings."""
         records = self._records()
         run.is_copy = records.threads.first_checkpoint(thread) is not None
         if run.is_copy and (original := records.threads.find_original(thread)):
@@ -123,7 +123,7 @@ class ThreadRunner:
                 await asyncio.to_thread(self._records().recordings.add, thread, key, call)
 
     async def _is_kept_elsewhere(self, found: StoredDebate, config: Any) -> bool:
-        """Return whether the client that started this run, or its successor, writes the record."""
+        """Return whether the client that started this run, or a later client, writes the record."""
         asker = config.get("metadata", {}).get(RECORDED_BY)
         if not asker:
             return False
@@ -190,7 +190,7 @@ class ThreadRunner:
                 await write_origin_of_copy(self._records(), graph, thread)
 
     async def _take_record_over(self, run: _Run, thread: str) -> bool:
-        """Write the record from now on, unless a process that follows the run writes it."""
+        """Try to take over the record's lease; return False if another process keeps the record."""
         try:
             found = await asyncio.to_thread(self._records().find, thread)
             run.lease = await self._enter(run, thread, RECORD)
@@ -212,7 +212,7 @@ def _settings_of(debate: StoredDebate) -> DebateState:
 
 @contextmanager
 def _log_errors(thread: str) -> Iterator[None]:
-    """Log an error instead of raising it, so that the run's own error is seen."""
+    """Log errors instead of raising them, so that the run's own error is not hidden."""
     try:
         yield
     except Exception as error:  # noqa: BLE001 - any error is only logged
@@ -234,7 +234,7 @@ def _find_or_none(records: Repository, thread: str) -> StoredDebate | None:
 def ending_of(
     state: DebateState, protocol: str, failure: BaseException | None, *, is_done: bool
 ) -> Ending:
-    """Return how a run ended, in the terms of our own runner."""
+    """Return the status and error with which a run ended."""
     if isinstance(failure, ModelFailed) and failure.kind == BUDGET:
         settings = stored_settings(state, SETTINGS[protocol])
         return Ending("paused", why_not_asked(failure, settings))

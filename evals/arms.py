@@ -68,7 +68,7 @@ class ArmContext:
         return self.plans[GATED_PROTOCOL].settings
 
     def may_go_on(self, done: int, planned: int, next_tokens: float | None = None) -> bool:
-        """Return whether another call is planned or, if there is a budget, affordable."""
+        """Return whether another call fits the plan or, if there is a budget, the budget."""
         if self.budget is None:
             return done < planned
         used = _tokens(self.spent())
@@ -240,7 +240,7 @@ async def _debate(arm: str, item: Item, context: ArmContext) -> ArmOutcome:
 
 
 async def _run_in_memory(name: str, item: Item, plan: Plan) -> DebateState:
-    """Run a debate without a database, because the eval run records the calls."""
+    """Run a debate without a database; the eval run records the calls."""
     protocol, debate_id = plan.settings.protocol, str(uuid5(NAMESPACE_URL, name))
     graph = graph_of(protocol, InMemorySaver(serde=serializer()))
     given: DebateState = {"question": question_text(item), "seats": plan.seats}

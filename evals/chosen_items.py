@@ -1,4 +1,4 @@
-"""Describes the items that a run answers, so that results of different items are never mixed."""
+"""Identifies the items that a run answers, so that changes to them are detected."""
 
 import hashlib
 import json
@@ -11,7 +11,7 @@ _MOST_NAMED = 3
 
 
 class ChosenItems(BaseModel):
-    """A hash of every item by its key, and the version of every data set that has one."""
+    """Item hashes by item key, and the versions of versioned data sets."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -19,7 +19,7 @@ class ChosenItems(BaseModel):
     versions: dict[str, int] = {}
 
     def changed_in(self, other: "ChosenItems") -> list[str]:
-        """Return the items that are in both but differ."""
+        """Return the keys of items that are in both but differ."""
         shared = self.hashes.keys() & other.hashes.keys()
         return sorted(key for key in shared if self.hashes[key] != other.hashes[key])
 
@@ -48,7 +48,7 @@ NO_ITEMS = ChosenItems()
 
 
 def describe_change(changed: list[str], before: ChosenItems, after: ChosenItems) -> str:
-    """Describe some of the changed items, and the versions of their data sets if they differ."""
+    """Name some of the changed items, and any changed versions of their data sets."""
     more = len(changed) - _MOST_NAMED
     named = ", ".join(changed[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
     sets = dict.fromkeys(key.partition("/")[0] for key in changed)

@@ -10,7 +10,7 @@ from contend.graph.errors import BadInput
 
 @dataclass(frozen=True)
 class ArmChange:
-    """An arm in two runs; `pair` is the later run minus the earlier run."""
+    """An arm's accuracy in two runs; `pair` compares the later run with the earlier one."""
 
     arm: str
     before: float
@@ -36,7 +36,7 @@ class RunComparison:
 
 
 def compare_stores(before: RunStore, after: RunStore) -> RunComparison:
-    """Compare the items that are the same in both runs."""
+    """Compare two runs on the items that are the same in both."""
     changed = before.items.changed_in(after.items)
     earlier, later = (_graded_unchanged(store, changed) for store in (before, after))
     changes = [

@@ -22,7 +22,7 @@ class Fit:
 
 
 def read_resolved(lines: Iterable[str]) -> list[tuple[Distribution, str]]:
-    """Read only the first forecast for each question, because others depend on the first."""
+    """Return the first forecast for each question, with the outcome that came true."""
     # For example, the resolved market questions from ForecastBench (CC BY-SA 4.0, not included).
     seen: dict[str, tuple[Distribution, str]] = {}
     for row in csv.DictReader(lines):

@@ -94,7 +94,7 @@ class LoadedItems:
     version: int | None = None
 
     def add(self, where: str, make: Callable[[], Item]) -> None:
-        """Add an item; for an invalid item, add a problem that names the row."""
+        """Add the item or, if it is invalid, a problem that names the row."""
         item = self._made(where, make)
         if item is None:
             return
@@ -157,14 +157,14 @@ def read_own(name: str) -> LoadedItems:
 
 
 def read_own_lines(name: str) -> list[str]:
-    """Return the lines after the header of a built-in data set with a format of its own."""
+    """Return a built-in data set's lines without the header."""
     header, *lines = read_text(DATASETS / f"{name}.jsonl").split("\n")
     DataHeader.model_validate_json(header)
     return [line for line in lines if line]
 
 
 def read_item_file(path: Path) -> LoadedItems:
-    """Read our own format, whose first line may be a header with the version."""
+    """Read a file in our own format; the first line may be a header with the version."""
     loaded = LoadedItems()
     for number, line in enumerate(read_text(path).split("\n"), 1):
         where = f"{path.name} line {number}"

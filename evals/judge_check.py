@@ -84,7 +84,7 @@ class JudgeFigures:
 
 @dataclass(frozen=True)
 class SelfPreference:
-    """How often a judge prefers its own answers, in pairs judged the same in both orders."""
+    """How often a judge prefers its own answers, among pairs judged the same in both orders."""
 
     other: str
     n: int

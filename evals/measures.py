@@ -1,4 +1,4 @@
-"""Computes the statistics of evals with scipy; every number includes its sample size n."""
+"""Computes the statistics of evals with scipy; every result includes its sample size n."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -57,7 +57,7 @@ class Mean:
 
 @dataclass(frozen=True)
 class Flips:
-    """Counts of votes and answers; a tied vote of the drafts counts as wrong."""
+    """Counts of correct and changed answers; a tied vote of the drafts counts as wrong."""
 
     n: int
     right_to_wrong: int
@@ -68,7 +68,7 @@ class Flips:
 
     @property
     def captured(self) -> float | None:
-        """Return how much of the gap between the vote and the best draft was closed."""
+        """Return the share of the gap between vote and best draft that the final answers closed."""
         gap = self.any_right - self.vote_right
         return (self.final_right - self.vote_right) / gap if gap else None
 

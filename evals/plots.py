@@ -37,7 +37,7 @@ def accuracy_plot(arms: Sequence[ArmSummary]) -> str:
 
 
 def flips_plot(arms: Sequence[ArmSummary]) -> str:
-    """Plot how many answers each arm changed to correct or wrong after the drafts' vote."""
+    """Plot how many answers each arm turned right or wrong, compared with the drafts' vote."""
     shown = [(each.arm, each.flips) for each in arms if each.flips]
     if not shown:
         return ""
@@ -64,7 +64,7 @@ def flips_plot(arms: Sequence[ArmSummary]) -> str:
 
 
 def reliability_plot(arms: Sequence[tuple[str, Calibration]]) -> str:
-    """Plot the frequency of yes against the forecast probability."""
+    """Plot how often yes came true against the forecast probability."""
     shown = [(arm, each) for arm, each in arms if each.n]
     if not shown:
         return ""

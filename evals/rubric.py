@@ -1,4 +1,4 @@
-"""Scores open answers by a rubric, with a judge that cannot see the arm."""
+"""Scores open answers by a rubric; the judge does not know which arm wrote them."""
 
 import hashlib
 from dataclasses import dataclass

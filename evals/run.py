@@ -52,7 +52,7 @@ class EvalOptions:
     judge: str | None = None
 
     def identity(self) -> dict[str, Any]:
-        """Return the options that must not change when a run continues."""
+        """Return the options that must stay the same when a run is continued."""
         return {
             "data": list(self.data),
             "model": self.model,
@@ -67,7 +67,7 @@ class EvalOptions:
 
     @property
     def budget_arm(self) -> str | None:
-        """Return the debate arm that sets the token budget of the other arms."""
+        """Return the debate arm that sets the other arms' token budget."""
         if not self.equal_tokens:
             return None
         return next((arm for arm in self.arms if arm in SETTINGS), None)
@@ -244,7 +244,7 @@ class EvalRun:
         return EvalResult(**about, **self._store.spent(each.key, arm))
 
     async def _judged(self, each: DataItem, outcome: ArmOutcome, arm: str) -> dict[str, Any]:
-        """Have the judge score an open answer; the arm does not pay for the judge's calls."""
+        """Return the judge's scores of an open answer; the arm does not pay for them."""
         if each.item.kind != "open" or self._options.judge is None:
             return {}
         judge, settings = judge_seat(self._options.judge), self._plans[GATED_PROTOCOL].settings

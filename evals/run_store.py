@@ -178,7 +178,7 @@ class RunStore:
         return Recording(known=known, keep=keep)
 
     def spent(self, item: str, arm: str, so_far: Recording | None = None) -> dict[str, Any]:
-        """Return the cost of all calls for an item, or only of those answered by `so_far`."""
+        """Return the usage and cost of an arm's calls for an item, or only of those in `so_far`."""
         stored = self._calls[item, arm]
         calls = [
             each.call for each in stored if so_far is None or so_far.has_made(CallKey(*each.key))

@@ -18,7 +18,7 @@ from contend.graph.state import ADDED, DebateState, Turn
 
 
 def checked(typ: Any, name: str, value: Any) -> Any:
-    """Convert a value, which may be a client's JSON, to its channel's type."""
+    """Convert a value, such as a client's JSON, to `typ`. Raise BadInput if it does not fit."""
     try:
         return _adapter(typ).validate_python(value)
     except ValidationError as error:
@@ -40,7 +40,7 @@ def _adapter(typ: Any) -> TypeAdapter[Any]:
 
 
 class CheckedValue(LastValue[Any]):
-    """Keeps the last value, and lets parallel nodes write only the same value."""
+    """Keeps the last value. Parallel nodes may write only equal values."""
 
     def check(self, value: Any) -> Any:
         return checked(self.typ, self.key, value)
@@ -91,7 +91,7 @@ class CheckedDelta(DeltaChannel[Any]):
 
 
 def merge_turns(current: Sequence[Turn] | None, writes: Sequence[Sequence[Turn]]) -> list[Turn]:
-    """Add new turns, and replace turns that have the same id."""
+    """Add the written turns, replacing current turns with the same id."""
     # The result must not depend on how langgraph batches the writes.
     merged = {turn.id: turn for turn in current or ()}
     for write in writes:

@@ -15,7 +15,7 @@ from contend.graph.values import Degradation, Document, Image, Seat
 
 
 class InlineDocument(BaseModel):
-    """A document as text, because a server cannot read its clients' files."""
+    """A document sent as text, because a server cannot read its clients' files."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -28,7 +28,7 @@ class InlineDocument(BaseModel):
 
 
 class InlineImage(BaseModel):
-    """An image as text, because a server cannot read its clients' files."""
+    """An image sent in base64, because a server cannot read its clients' files."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -44,7 +44,7 @@ class InlineImage(BaseModel):
 
 
 class QuestionInput(BaseModel):
-    """The question of a debate, and what its speakers may read."""
+    """A debate's question, and the documents and images for its speakers."""
 
     question: str = Field(min_length=1, description="The question to debate.")
     documents: list[InlineDocument | SkipJsonSchema[Document]] = Field(
@@ -57,7 +57,7 @@ class QuestionInput(BaseModel):
 
 
 class ForecastInput(QuestionInput):
-    """The question of a forecast, and the outcomes that it gives probabilities."""
+    """A forecast's question, and its possible outcomes."""
 
     outcomes: list[Outcome] = Field(
         default=[], description="The possible outcomes, at least two, of which one will come true."

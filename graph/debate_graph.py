@@ -1,4 +1,4 @@
-"""The base of the five graphs: checks input before anything is stored or paid for."""
+"""Base of the five graphs. Checks input before anything is stored or paid for."""
 
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
@@ -57,7 +57,7 @@ class DebateGraph(StateGraph[Any, Any, Any, Any]):
 
 
 def _check_writes(node: Any, channels: Any) -> None:
-    """Make a node check its writes, because `update_state` stores them before channels see them."""
+    """Make a node check its writes before `update_state` stores them."""
     for writer in node.writers:
         if isinstance(writer, ChannelWrite):
             writer.writes = [_with_check(each, channels) for each in writer.writes]
@@ -83,7 +83,7 @@ def _checked_value(channel: BaseChannel[Any, Any, Any] | None, value: Any) -> An
 
 
 def _with_every_seat(context: Any, settings: Any) -> Any:
-    """Apply the client's `model` to every seat for which the client sets no other model."""
+    """Apply the context's `model` to every seat whose model the context does not set."""
     if not isinstance(context, dict) or DEFAULT_MODEL_KEY not in context:
         return context
     named = {name: value for name, value in context.items() if name != DEFAULT_MODEL_KEY}
@@ -96,7 +96,7 @@ def _without_input(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_our_values(saver: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[Any]:
-    """Return a saver that can also read checkpoints written by our own saver."""
+    """Return a saver that can load our value types."""
     ours = saver.with_allowlist(storable_types())
     if type(ours.serde) is JsonPlusSerializer:
         ours = copy(ours)  # other graphs may use the server's saver

@@ -1,4 +1,4 @@
-"""Checks the edits of clients, so that a wrong one is refused before it is stored."""
+"""Checks clients' edits of a debate's state before they are stored."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -28,7 +28,7 @@ def checked_edits(
 def checked_edit(
     edit: Mapping[str, Any], before: Mapping[str, Any], model: type[DebateSettings]
 ) -> dict[str, Any]:
-    """Return the edit with whole settings, or raise BadInput if it does not fit the debate."""
+    """Return the edit with complete settings, or raise BadInput if the edit is invalid."""
     _refuse_unknown(edit, DebateState.__annotations__, "field")
     if edit.get("protocol", model.protocol) != model.protocol:
         raise BadInput("The protocol of a debate cannot be changed: start a new thread.")

@@ -1,4 +1,4 @@
-"""Exceptions that refuse, stop or fail a debate; any other exception is a bug."""
+"""Exceptions for refused, stopped and failed debates. Any other exception is a bug."""
 
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,7 @@ class QuestionTooLong(BadInput):
 
 
 class ModelFailed(RuntimeError):
-    """A call to which no model of the seat gave a usable answer."""
+    """A call that got no usable answer from any of the seat's models."""
 
     def __init__(self, seat: str, model: str, kind: str, why: str) -> None:
         self.seat, self.model, self.kind, self.why = seat, model, kind, why
@@ -43,7 +43,7 @@ OUT_OF_BUDGET = "the next call does not fit into the budget"
 
 
 class OverBudget(Exception):
-    """The next call may cost more than is left of the budget."""
+    """A call that may cost more than the remaining budget."""
 
 
 class NotRecorded(RuntimeError):
@@ -53,7 +53,7 @@ class NotRecorded(RuntimeError):
 
 
 class Paused(Exception):
-    """A pause that somebody asked for."""
+    """A requested pause."""
 
 
 class DamagedDebate(RuntimeError):
@@ -67,4 +67,4 @@ class DamagedDebate(RuntimeError):
 
 
 class DatabaseUnavailable(RuntimeError):
-    """A database outage, during which a running debate pauses and keeps its results."""
+    """A database outage. A running debate pauses and keeps its results."""

@@ -1,4 +1,4 @@
-"""The events that nodes and viewers share: add new ones, but never change existing ones."""
+"""Events that nodes send to viewers. New ones may be added; existing ones must not change."""
 
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -46,7 +46,7 @@ _CHUNK_EVENTS: dict[str, EventName] = {
 
 
 class NodeEvent(TypedDict):
-    """An event before the runner adds the debate's id, a sequence number and the time."""
+    """A node's event. The runner adds the debate's id, a sequence number and the time."""
 
     event: EventName
     round: int | None

@@ -49,7 +49,7 @@ ReadFrom = Literal["block", "words", "extraction"]
 
 
 class Assessment(Value):
-    """What a critique decides about an answer."""
+    """A critique's verdict on an answer."""
 
     kind: Literal["critique"] = "critique"
     ready: bool
@@ -70,7 +70,7 @@ class Decision(Value):
 
 
 class Conviction(Value):
-    """A seat's answer when asked whether another seat has convinced it."""
+    """A seat's answer to whether another seat convinced it."""
 
     kind: Literal["conviction"] = "conviction"
     convinced: bool
@@ -214,7 +214,7 @@ Reading = Annotated[
 
 
 class AutoScore(Value):
-    """The judge's scores for the final answer; `score` is the weighted mean, computed in code."""
+    """The judge's ratings of the final answer. `score` is their weighted mean."""
 
     correctness: int
     completeness: int
@@ -227,7 +227,7 @@ class AutoScore(Value):
 
 
 class Deduction(Value):
-    """The points a statement loses for breaking a rule."""
+    """Points deducted from a statement for breaking a rule."""
 
     rule: str
     points: float
@@ -257,7 +257,7 @@ class SideScore(Value):
 
 
 class DebateScores(Value):
-    """All scores of a debate, and the winner if the format declares a winner."""
+    """A debate's scores, and the winner if the debate format declares one."""
 
     standings: tuple[SideScore, ...]
     winner: str | None = None  # the seat's id

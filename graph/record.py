@@ -58,7 +58,7 @@ class RecordedPoints(Value):
 
 
 class TotalUsage(Usage):
-    """The usage of all calls of a debate, including failed ones, as far as it is known."""
+    """The known usage of all of a debate's calls, including failed calls."""
 
     turns: int
     without_usage: int = 0  # turns and failed calls whose tokens are unknown and so not counted
@@ -121,7 +121,7 @@ class DraftVote(Value):
 
 
 class DebateRecord(_OnlySetFields):
-    """The record of a debate, in which missing results are None or empty."""
+    """A debate's record. Missing results are None or empty."""
 
     id: str
     timestamp: str | None
@@ -189,7 +189,7 @@ class DebateRecord(_OnlySetFields):
     turns: list[Turn] = Field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
-        """Return plain JSON data, without the fields for other protocols."""
+        """Return plain JSON data, without other protocols' fields."""
         return self.model_dump(mode="json")
 
     @property

@@ -7,7 +7,7 @@ ScheduledNode = Literal["moderate", "propose", "judge_continue", "score", "synth
 
 
 def after_asking(state: DebateState) -> Literal["retrieve", "find_outcomes"]:
-    """Route to find_outcomes if the forecast has neither outcomes nor a request."""
+    """Route to `find_outcomes` if the state has neither outcomes nor a request."""
     return "retrieve" if state.get("outcomes") or state.get("request") else "find_outcomes"
 
 
@@ -16,12 +16,12 @@ def after_judging(state: DebateState) -> Literal["propose", "synthesize"]:
 
 
 def after_arguing(state: DebateState) -> list[Literal["critique", "propose"]]:
-    """Route to the scoring, and in parallel to the next argument if a role is waiting."""
+    """Route to `critique`, and in parallel to `propose` if a role is waiting."""
     return ["critique", "propose"] if state.get("waiting") else ["critique"]
 
 
 def after_scoring(state: DebateState) -> list[Literal["judge_continue"]]:
-    """Route to the end of the round, unless a role is still arguing."""
+    """Route to `judge_continue`, unless a role is still arguing."""
     return [] if state.get("waiting") else ["judge_continue"]
 
 

@@ -11,13 +11,13 @@ RECORDED_BY = "recorded_by"
 
 class Runner(Protocol):
     def hold_lease(self, graph: Any, config: Any) -> AbstractAsyncContextManager[None]:
-        """Hold a thread's debate while it runs; raise BadInput if another process holds it."""
+        """Hold the lease of a thread's debate. Raise BadInput if another process holds it."""
 
     async def save_state(self, protocol: str, debate_id: str, state: DebateState) -> None:
         """Save the state that a node starts with."""
 
     def recorded_settings(self, debate_id: str) -> DebateState:
-        """Return the protocol and settings in a running debate's record, or an empty state."""
+        """Return a running debate's recorded protocol and settings, or an empty state."""
 
 
 _runner: Runner | None = None
@@ -29,7 +29,7 @@ def set_runner(runner: Runner | None) -> None:
 
 
 def is_same_run(snapshot: Any, config: Any) -> bool:
-    """Return whether this run wrote the checkpoint, and is resuming after a crash."""
+    """Return whether the same run wrote the checkpoint, such as before a crash."""
     given = {**config.get("configurable", {}), **config.get("metadata", {})}
     run = given.get("run_id")
     return run is not None and str(run) == str((snapshot.metadata or {}).get("run_id"))

@@ -1,4 +1,4 @@
-"""Converts our value objects to what checkpoints store, and reads what earlier releases stored."""
+"""Serializes our value objects for checkpoints, and loads those of earlier releases."""
 
 import zlib
 from collections.abc import Callable

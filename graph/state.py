@@ -52,7 +52,7 @@ class Turn(Value):
 
 
 class Elimination(Value):
-    """A concession, after which the seat leaves the debate."""
+    """A concession that eliminates the conceding seat."""
 
     seat: str
     round: int
@@ -73,7 +73,7 @@ class Step(Value):
 
 
 class CallSubject(Value):
-    """What one of a node's calls is about."""
+    """The subject of one of a node's calls."""
 
     label: str = ""  # distinguishes the turn from the seat's other turns in the phase
     about: tuple[str, ...] = ()  # texts to find passages for; by default the latest turns

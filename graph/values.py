@@ -9,7 +9,7 @@ HUMAN = "human"  # instead of a model's name
 
 
 class Value(BaseModel):
-    """A frozen value that ignores unknown fields, because a later release may have stored it."""
+    """A frozen value. Ignores unknown fields, because a later release may have stored them."""
 
     model_config = ConfigDict(frozen=True, defer_build=True)
 
@@ -43,7 +43,7 @@ NOT_DEBATING = frozenset({"judge", "synthesizer", "moderator", "fact_checker"})
 
 
 def storable_types() -> list[tuple[str, str]]:
-    """Return the modules and names of the objects that a saver may load."""
+    """Return the module and name of each type that a saver may load."""
     return [(value.__module__, value.__name__) for value in Value.__subclasses__()]
 
 
@@ -119,7 +119,7 @@ class TemplateUse(Value):
 
 
 class WorkSpan(Value):
-    """Time spent on calls without a turn, or on a forecast."""
+    """Time spent on work that no turn records, such as failed calls."""
 
     started_at: datetime
     ended_at: datetime

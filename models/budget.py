@@ -96,7 +96,7 @@ def _cost_at(usage: Usage, price: Price) -> float:
 
 
 def most_tokens(*texts: str) -> int:
-    """Return an upper bound for the tokens of these texts in any common vocabulary."""
+    """Return an upper bound on these texts' number of tokens in any common vocabulary."""
     return sum(_most(found) for text in texts for found in _PIECE.finditer(text))
 
 
@@ -258,7 +258,7 @@ class Ledger:
         return math.floor(output)
 
     async def _wait(self, budget: CallBudget) -> None:
-        """Wait briefly for other calls to release unused budget, unless a pause is requested."""
+        """Wait briefly for other calls to release budget. Raise Paused if a pause is requested."""
         changed = asyncio.Event()
         self._waiting.add(changed)
         try:

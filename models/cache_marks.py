@@ -1,4 +1,4 @@
-"""Marks the parts of a prompt to cache, for providers that cache only on request."""
+"""Marks which parts of a prompt to cache, for providers that cache only on request."""
 
 import re
 from typing import Any

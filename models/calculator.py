@@ -1,4 +1,4 @@
-"""Does arithmetic for models: parses and computes an expression without using eval."""
+"""Computes models' arithmetic expressions without using eval."""
 
 import ast
 import math

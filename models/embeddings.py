@@ -70,7 +70,7 @@ class Embedder:
         self.spec = str(parse_spec(spec))
         self.traits = traits_of(self.spec)
         self.pinned = self.spec.startswith("embedded:")
-        """Whether the name always means the same weights."""
+        """Whether the model's name always stands for the same weights."""
         self._batch = _SMALL_BATCH if self.pinned else _BATCH
         self._options = Options(
             connect_timeout=settings.connect_timeout, total_timeout=settings.idle_timeout

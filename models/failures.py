@@ -95,7 +95,7 @@ def _status(error: Exception) -> int | None:
 
 
 def scrub(text: str) -> str:
-    """Remove the user's secrets, possible keys, and passwords in addresses."""
+    """Remove the user's secrets, possible keys, and passwords in URLs."""
     found = {value.strip() for name, value in os.environ.items() if _SECRET_NAME.search(name)}
     found |= {repr(secret)[1:-1] for secret in found}
     # Replace the longest first, because one secret may contain another.
@@ -154,7 +154,7 @@ class StatedBudget:
 
 
 def stated_budget(headers: Mapping[str, str], what: str) -> StatedBudget | None:
-    """Parse the limits in a provider's headers, or return None if none resets soon."""
+    """Parse the stated limit on `what`. Return None if there is none that resets soon."""
     left, limit, reset = (_stated(headers, what, name) for name in ("remaining", "limit", "reset"))
     try:
         seconds = _seconds(reset)

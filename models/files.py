@@ -17,7 +17,7 @@ _MOST_NAME_BYTES = 200
 
 
 def regular_size(path: Path) -> int:
-    """Return a file's size, refusing pipes and devices because reading them could block forever."""
+    """Return a file's size. Refuse pipes and devices, because reading them could block forever."""
     found = path.stat()
     if not stat.S_ISREG(found.st_mode):
         raise BadInput(f"{clean_piece(str(path))} is not a regular file.")
@@ -63,7 +63,7 @@ def write_private_file(file: Path, content: bytes) -> None:
 
 
 def parse_yaml(text: str, *, fast: bool = False) -> Any:
-    """Parse YAML without aliases, because they can make a small text enormous."""
+    """Parse YAML, but refuse aliases, because they can make a small text enormous."""
     # The fast loader is less exact about where an error is.
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader) if fast else yaml.SafeLoader
     if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, loader)):
@@ -72,7 +72,7 @@ def parse_yaml(text: str, *, fast: bool = False) -> Any:
 
 
 def usable_name(given: str) -> str:
-    """Convert the name of an uploaded file to a name that every file system accepts."""
+    """Convert an uploaded file's name to one that every file system accepts."""
     printable = "".join(each for each in given if each.isprintable())
     name = Path(printable.replace("\\", "/")).name.lstrip(".")
     # Keep the end, because the suffix tells what kind of file it is.

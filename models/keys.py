@@ -181,7 +181,7 @@ def _stored_path() -> Path:
 
 
 def _read_stored() -> dict[str, Any]:
-    """Return the stored keys by name, unchecked, with None for a key in the keyring."""
+    """Return the stored keys by name, without checking them. A key in the keyring is None."""
     path = _stored_path()
     if not path.is_file():
         return {}

@@ -33,7 +33,7 @@ class Outage:
 
 @dataclass(frozen=True)
 class Allowance:
-    """The size of a call, and the limits set for the debate."""
+    """A call's size, and its debate's limits."""
 
     calls_at_once: float = inf
     requests_per_minute: float = inf
@@ -129,7 +129,7 @@ class ProviderLimits:
         return self.failures >= _FAILURES_IN_A_ROW
 
     def may_ask(self) -> bool:
-        """Return whether to try the provider; during an outage, only once per interval."""
+        """Return whether to call the provider. During an outage, that is once per interval."""
         if self.is_down and _now() < self._next_probe:
             return False
         self._next_probe = _now() + _SECONDS_BETWEEN_PROBES
@@ -160,7 +160,7 @@ class ProviderLimits:
             self.max_parallel, self._answers = self.max_parallel + 1, 0
 
     def refused(self, call: StartedCall, retry_after: float | None) -> None:
-        """Allow fewer parallel calls after a 429, unless a request or token limit was used up."""
+        """After a 429, allow fewer parallel calls, unless a request or token limit explains it."""
         self._closed_until = max(self._closed_until, _now() + (retry_after or 0))
         if self._requests.has_room_for(1) and self._tokens.has_room_for(call.tokens):
             self.max_parallel, self._answers = max(1, self.in_flight - 1), 0
@@ -201,7 +201,7 @@ class ProviderLimits:
         )
 
     def _is_within(self, allowance: Allowance) -> bool:
-        """Return whether a call fits its debate's limits; debates with looser ones do not count."""
+        """Return whether a call fits its limits. Calls with higher limits are not counted."""
         while self._last_minute and self._last_minute[0].at <= _now() - 60:
             self._last_minute.popleft()
         at_once, requests, tokens = allowance.limits

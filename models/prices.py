@@ -1,4 +1,4 @@
-"""Computes the cost of calls, never taking an unknown price for zero."""
+"""Computes the cost of calls. An unknown price never counts as zero."""
 
 import re
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ _CACHE_WRITE = 1.25
 
 @dataclass(frozen=True)
 class Price:
-    """A price in US dollars per million tokens."""
+    """A model's prices in US dollars per million tokens."""
 
     input: float
     output: float
@@ -43,7 +43,7 @@ def priced(usage: Usage, spec: ModelSpec, prices: Prices, cache_writes: int = 0)
 
 
 def price_of(spec: ModelSpec, prices: Prices, today: date | None = None) -> Price | None:
-    """Return the user's price, zero for local models, or the price in the built-in table."""
+    """Return the user's price, zero for a local model, the built-in table's price, or None."""
     price = _price_of(spec, prices, today)
     if price is None or not provider_of(spec).caches_marked_parts:
         return price

@@ -42,7 +42,7 @@ class RecordedCall(BaseModel):
 
 
 class CallKey(NamedTuple):
-    """A key that is the same for the same call in every debate."""
+    """Identifies a call. The same call has the same key in every debate."""
 
     asked: str  # the seat, round and phase
     messages: str  # their hash
@@ -96,13 +96,13 @@ def using_recording(recording: Recording) -> Iterator[None]:
 
 
 def is_recording() -> bool:
-    """Return whether our own runner runs this debate; servers use `recording_debate` instead."""
+    """Return whether our own runner runs this debate, rather than a LangGraph server."""
     return _recording.get() is not None
 
 
 @contextmanager
 def recording_debate(debate_id: str, recording: Recording) -> Iterator[None]:
-    """Record the calls of a debate that a server runs, whose tasks do not share a context."""
+    """Record a debate's calls by its id, because a server's tasks share no context variables."""
     _on_servers[debate_id] = recording
     try:
         yield

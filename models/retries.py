@@ -159,7 +159,7 @@ def _backoff(tries: int, failure: Failure, settings: DebateSettings) -> float:
 
 
 async def _pause_before_retry(seconds: float, listener: Listener) -> None:
-    """Sleep in short steps, so that a pause request takes effect before the next attempt."""
+    """Wait before a retry. Raise Paused as soon as a pause is requested."""
     deadline = asyncio.get_running_loop().time() + seconds
     while True:
         if listener.pause_requested():

@@ -86,7 +86,7 @@ async def _choose_models(settings: DebateSettings) -> tuple[list[Seat], str]:
 
 
 async def _choose_judge(seats: list[Seat], settings: DebateSettings) -> tuple[list[Seat], str]:
-    """Give the judge a model that no debater uses, unless the user chose one; add a notice."""
+    """Return the seats, with a judge whose model no debater uses if possible, and a notice."""
     judge = next((seat for seat in seats if seat.role == "judge"), None)
     debaters = [seat for seat in seats if seat.role not in NOT_DEBATING]
     sharing = [seat.name for seat in debaters if judge and seat.model == judge.model]
@@ -125,7 +125,7 @@ async def preflight(
     documents: Sequence[Document] = (),
     images: Sequence[Image] = (),
 ) -> list[str]:
-    """Raise BadInput for anything that would fail after the first paid call; return notices."""
+    """Raise BadInput for anything that would fail after the first paid call. Return notices."""
     await asyncio.to_thread(load_stored_keys)
     for key in settings.prices:
         parse_spec(key)
@@ -188,7 +188,7 @@ def missing_files(specs: Iterable[str]) -> list[weights.Weights]:
 
 
 def window_for(model: str, settings: DebateSettings) -> int | None:
-    """Return the maximum tokens of a prompt and its answer, or None if unlimited."""
+    """Return the maximum tokens of a prompt and answer together, or None if unlimited."""
     spec = parse_spec(model)
     provider = provider_of(spec)
     wanted = settings.context_tokens or provider.window(spec.name)
@@ -197,7 +197,7 @@ def window_for(model: str, settings: DebateSettings) -> int | None:
 
 
 def is_small(seats: Iterable[Seat]) -> bool:
-    """Return whether the model of any seat needs short prompts."""
+    """Return whether any seat's model needs short prompts."""
     specs = [parse_spec(seat.model) for seat in seats]
     return any(provider_of(spec).is_small(spec.name) for spec in specs)
 
@@ -214,7 +214,7 @@ def is_demonstration_model(model: str) -> bool:
 def check_image_support(
     seats: list[Seat], settings: DebateSettings, images: Sequence[Image]
 ) -> None:
-    """Refuse models that are known not to accept images."""
+    """Raise BadInput if a model that would get images is known not to accept them."""
     for seat in (seat for seat in seats if seat.id in settings.opening_seats):
         seen = [image for image in images if strategy_for(settings).sees(seat, image)]
         blind = _first_lacking(seat, lambda provider, name: provider.takes_images(name) is False)

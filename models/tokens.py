@@ -17,7 +17,7 @@ def count_tokens(text: str) -> int:
 
 
 def estimate_tokens(*texts: str) -> int:
-    """Estimate the number of tokens in these texts, rather too high than too low."""
+    """Estimate the tokens in these texts. The estimate tends to be too high."""
     return sum(len(text.encode()) for text in texts) // BYTES_PER_TOKEN
 
 

@@ -14,7 +14,7 @@ MAX_QUERY_CHARS = 1000
 
 Call = ToolCall | InvalidToolCall
 Search = Callable[[str], Awaitable[tuple[str, Any]]]
-"""Searches the documents a seat may see; returns the result as text and as data."""
+"""Searches the documents a seat may see. Returns the result as text and as data."""
 
 
 class Calculation(BaseModel):
@@ -71,7 +71,7 @@ def calls_in(message: AIMessage | None) -> list[Call]:
 
 
 async def use_tool(tools: Sequence[BaseTool], call: Call) -> tuple[ToolUse, Any]:
-    """Run a tool call, and return an error as a result so that the model sees it."""
+    """Run a tool call. Return an error as a result, so that the model sees it."""
     name, given = call["name"] or "", call["args"]
     tool = next((each for each in tools if each.name == name), None)
     artifact, failed = None, True

@@ -1,4 +1,4 @@
-"""Sends LangSmith the runs of a debate that show something, and each of their fields once."""
+"""Sends a debate's runs to LangSmith, without internal steps and repeated fields."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from langsmith.client import Client
 from contend.graph.settings import SETTINGS
 
 TITLE = "call_title"
-"""The key in a call's metadata for the name of its run, which a form's steps do not pass on."""
+"""The metadata key for the name of a call's run."""
 OF_DEBATE = "contend"
 """The key under which the inputs and outputs of a debate's runs reach the anonymizer."""
 _LENGTH_OF_ID = 36
@@ -63,7 +63,7 @@ class TraceClient(Client):
         return next((each for each in map(_id, _order(run)) if each in self._left_out), "")
 
     def _lifted(self, run: dict[str, Any], graph: str) -> dict[str, Any]:
-        """Move a run to the nearest run above it that is sent."""
+        """Attach a run to its nearest ancestor that is sent."""
         *above, own = _order(run)
         kept = [each for each in above if _id(each) not in self._left_out[graph]]
         if len(kept) == len(above):
@@ -80,7 +80,7 @@ def _id(place: str) -> str:
 
 
 def _shows_nothing(name: str, run_type: str, about: Mapping[str, Any]) -> bool:
-    """Return whether the run is only a step between a node and its calls, or a router."""
+    """Return whether the run is an internal step between a node and its calls, or a router."""
     if run_type not in ("chain", "parser"):
         return False
     is_task = (about.get("langgraph_path") or (None,))[-1] is True
@@ -108,7 +108,7 @@ def _update(run: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _about_run(about: Mapping[str, Any]) -> dict[str, Any]:
-    """Name the node in the drawing, instead of a task within it."""
+    """Return the metadata to send, naming the graph's node instead of a task within it."""
     node = str(about.get("langgraph_checkpoint_ns", "")).partition(":")[0]
     shown = {
         name: about[name] for name in about if name in _ABOUT or name.startswith(_PREFIX_OF_MODELS)

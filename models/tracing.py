@@ -66,7 +66,7 @@ def shorten_and_scrub(data: dict[str, Any]) -> Any:
 
 
 def _shorten(data: Any) -> Any:
-    """Reduce states to a few fields, and turns and seats to their ids, but keep model calls."""
+    """Shorten traced data: states to a few fields, and turns and seats to their ids."""
     if isinstance(data, list):
         return [_shorten(each) for each in data]
     if not isinstance(data, dict):
@@ -81,7 +81,7 @@ def _shorten(data: Any) -> Any:
 
 
 def _shorten_call(data: Any) -> Any:
-    """Leave out what repeats the text of a message, and empty fields."""
+    """Remove empty fields, and fields that repeat a message's text."""
     if isinstance(data, list):
         return [_shorten_call(each) for each in data]
     if not isinstance(data, dict):

@@ -44,7 +44,7 @@ Node = TypeVar("Node", bound=Callable[..., Awaitable[dict[str, Any]]])
 def call_budget(
     state: DebateState, runtime: "Runtime[Any]", phase: str, pause_requested: Callable[[], bool]
 ) -> CallBudget:
-    """Return the budget for the next call, reserving the cost of the final answer."""
+    """Return the next call's budget, keeping back the cost of the calls that must follow it."""
     settings: DebateSettings = runtime.context
     cap = cap_of(settings)
     if cap is None:
@@ -78,13 +78,13 @@ def check_budget(state: DebateState, settings: DebateSettings) -> None:
 
 
 def used_by(state: DebateState, settings: DebateSettings) -> Amount:
-    """Return the usage of this debate's own calls; a fork does not count its parent's calls."""
+    """Return the usage of the debate's own calls. A fork does not count its parent's calls."""
     before = state.get("paid_before", NO_USAGE)
     return _used_in_all(state, settings) - amount_of(before, NOTHING)
 
 
 def paid_by(state: DebateState, settings: DebateSettings) -> Usage:
-    """Return the usage that a fork starting from this state does not pay for again."""
+    """Return the usage up to this state. A fork from this state does not pay for it again."""
     used = _used_in_all(state, settings)
     return Usage(input_tokens=round(used.tokens), output_tokens=0, cost_usd=used.cost)
 

@@ -154,7 +154,7 @@ def _conviction(
 
 
 def _names(state: DebateState, settings: DebateSettings, others: Sequence[str]) -> dict[str, str]:
-    """Map each possible name of a seat to its id, the most reliable names last."""
+    """Map each seat's possible names to the seat's id. Labels win over names, ids and models."""
     # All seats are included, so that part of one name is not mistaken for another name. A model's
     # name counts only if exactly one of the other seats uses the model.
     seats = [seat for seat in state["seats"] if strategy_for(settings).answers(seat)]

@@ -17,7 +17,7 @@ def first_answers(state: DebateState) -> list[Turn]:
 
 
 def agreed_answer(state: DebateState) -> str | None:
-    """Return the short answer that all initial answers share, if there is one."""
+    """Return the short answer on which all initial answers agree, or None."""
     stated = [brief_answer(turn.text) for turn in first_answers(state)]
     known = [answer for answer in stated if answer]
     if len(known) < 2 or len(known) < len(stated) or len({*map(answer_key, known)}) > 1:

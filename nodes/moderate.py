@@ -82,7 +82,7 @@ def _adjust(
 def _further_turn(
     state: DebateState, said: Turn, phase: PhaseName, text: str, found: Ruling | Adjustment
 ) -> Turn:
-    """Return a separate turn for a decision that another turn's control block contains."""
+    """Return a separate turn for a decision found in another turn's control block."""
     update = {
         "id": next_turn_id(state, phase, said.seat),
         "phase": phase,

@@ -22,7 +22,7 @@ Node = Callable[[DebateState, Runtime[Any]], Awaitable[dict[str, Any]]]
 
 
 def with_thread_settings(node: Node, model: type[DebateSettings]) -> Node:
-    """Run a node with its thread's settings; a given context overrides them."""
+    """Make a node run with its thread's settings, unless the context overrides them."""
 
     @wraps(node)
     async def run(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def _missing_settings(state: DebateState, thread: str) -> DebateState:
 
 
 def stored_settings(state: DebateState, model: type[DebateSettings]) -> DebateSettings:
-    """Return a thread's settings without checking that this release can run with them."""
+    """Return a thread's stored settings, even if this release cannot run with them."""
     return read_stored(model, state["settings"])
 
 
@@ -105,7 +105,7 @@ async def _check(state: DebateState, seats: list[Seat], settings: DebateSettings
 def _changed_seats(
     seats: list[Seat], before: DebateSettings, settings: DebateSettings
 ) -> list[Seat]:
-    """Apply changed settings to the seats, but keep what was decided since, such as positions."""
+    """Apply changed settings to the seats, keeping what the debate decided, such as positions."""
     old, new = (_seats_of(each) for each in (before, settings))
     if old.keys() != new.keys():
         raise BadInput(

@@ -104,7 +104,7 @@ def _collect(
 def _keep_answer(
     state: DebateState, runtime: Runtime[Any], seat: Seat, failure: ModelFailed, *, initial: bool
 ) -> CallResults:
-    """Use the seat's previous answer, if any, in place of the failed one."""
+    """Replace a failed answer with the seat's previous one. Without one, the seat sits out."""
     answers = answers_of(state, seat.id)
     if not answers or strategy_for(runtime.context).when_a_seat_fails == "sit_out":
         why = str(failure)

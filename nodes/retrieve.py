@@ -58,7 +58,7 @@ async def retrieve(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
 
 
 def _settings(settings: DebateSettings, seats: list[Seat], embedding: str) -> dict[str, Any]:
-    """Return the settings with the chosen models, so that a resumed debate uses the same ones."""
+    """Return the settings with the chosen models, so that a resumed debate uses the same models."""
     chosen = settings.with_models({seat.id: seat.model for seat in seats})
     return chosen.model_copy(update={"embedding_model": embedding}).model_dump(mode="json")
 
@@ -66,7 +66,7 @@ def _settings(settings: DebateSettings, seats: list[Seat], embedding: str) -> di
 async def _search(
     question: str, settings: DebateSettings, seats: list[Seat]
 ) -> tuple[Retrieval, str, tuple[str, ...]]:
-    """Return the templates that fit, a notice, and any problems."""
+    """Return the matching templates, a notice and any problems."""
     if recorded := recorded_retrieval():
         return recorded, "Templates: those of the recording.", ()
     started = steady_now()

@@ -35,7 +35,7 @@ def span_since(started: datetime) -> WorkSpan:
 
 
 def busy_ms(spans: list[Interval]) -> int:
-    """Return the time that the intervals cover, counting overlaps once."""
+    """Return the milliseconds that the intervals cover, counting overlaps once."""
     covered, reached = timedelta(), datetime.min.replace(tzinfo=UTC)
     for start, end in sorted(spans):
         covered += max(timedelta(), end - max(start, reached))

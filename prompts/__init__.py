@@ -41,7 +41,7 @@ def render(name: str, values: Mapping[str, Callable[[], str]]) -> str:
 
 
 def fill(text: str, values: Mapping[str, Callable[[], str]]) -> str:
-    """Fill in values, which are built only if used and never searched for placeholders."""
+    """Fill in the placeholders. Values are built only if used, never searched for placeholders."""
 
     def filled(found: re.Match[str]) -> str:
         # An empty value is dropped together with the white space after it.
@@ -52,6 +52,6 @@ def fill(text: str, values: Mapping[str, Callable[[], str]]) -> str:
 
 
 def fence(label: str, text: str, mark: str) -> str:
-    """Wrap text in tags that mark it as data, changing anything in it that could close the tags."""
+    """Mark text as data with tags, and change anything in the text that could close the tags."""
     inert = text.replace(mark, mark[:-1] + "…")
     return f"<{label} {mark}>\n{inert}\n</{label} {mark}>"

@@ -33,7 +33,7 @@ _OVERLONG = re.compile(rf"([^\s。]{{{PASSAGE_CHARS - 1},{PASSAGE_CHARS}}})")
 
 @dataclass(frozen=True)
 class DocumentPage:
-    """A page of a PDF, or a passage that begins at a line of another file."""
+    """A PDF page, or a passage of another file; `number` is the page or first line number."""
 
     number: int
     text: str
@@ -73,7 +73,7 @@ class Corpus:
 
 
 def load_documents(paths: Sequence[Path]) -> tuple[list[Loaded], list[str]]:
-    """Read files and folders, and return notices; raise BadInput if any file is unreadable."""
+    """Load files and folders; raise BadInput if any file is unreadable. Also return notices."""
     problems: list[str] = []
     skipped: Counter[str] = Counter()
     notices: list[str] = []

@@ -1,4 +1,4 @@
-"""Builds a FAISS index in langchain's store, saved without pickle and verified before use."""
+"""Builds FAISS vector indexes, saves them without pickle, and verifies them when loading."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class VectorIndex:
         return [Hit(keys[at], float(score)) for at, score in zip(found, scores, strict=True)]
 
     def similarities(self, vector: Vectors) -> Vectors:
-        """Return the similarity of each text in order, from an exact index."""
+        """Return each text's similarity to the vector, in index order. Requires an exact index."""
         import numpy as np
 
         count = len(self.store.index_to_docstore_id)
@@ -148,7 +148,7 @@ async def open_index(
     what: str,
     on_progress: Progress = lambda _done, _total: None,
 ) -> VectorIndex:
-    """Open the index for these texts, and embed only texts that are missing from the index."""
+    """Open the index for these texts, embedding only the missing ones."""
     wanted = {key: _digest(text.encode()) for key, text in texts.items()}
     index, entries, why = await asyncio.to_thread(_load, folder, embedder.spec)
     if not await _is_made_by(embedder, index, entries, wanted, texts):
@@ -177,7 +177,7 @@ async def _is_made_by(
     wanted: Mapping[str, str],
     texts: Mapping[str, str],
 ) -> bool:
-    """Return whether the model still produces the stored vectors; it may have been replaced."""
+    """Return whether the model still produces the stored vectors."""
     keys = {digest: key for key, digest in wanted.items()}
     known = [(at, keys[digest]) for at, digest in enumerate(entries.values()) if digest in keys]
     if embedder.pinned or not known:
@@ -256,7 +256,7 @@ def _store(index: Any, texts: Mapping[str, str]) -> FAISS:
 
 
 class _VectorsOnly(Embeddings):
-    """A stand-in for the embedding that the store requires but does not use."""
+    """A placeholder for the embedding object that the store requires but never uses."""
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         raise NotImplementedError
@@ -266,7 +266,7 @@ class _VectorsOnly(Embeddings):
 
 
 def _save(folder: Path, index: Any, model: str, entries: Mapping[str, str]) -> None:
-    """Write both files, and only then the manifest that names them."""
+    """Write the vectors and entries files, then the manifest that names them."""
     import faiss
 
     vectors = faiss.serialize_index(index).tobytes()

@@ -37,7 +37,7 @@ class DocumentAccess:
     shown: tuple[Document, ...]
 
     def passage_indexes(self, corpus: Corpus) -> list[int] | None:
-        """Return the indexes of the passages that may be shown, or None for all."""
+        """Return the indexes of the passages that may be shown; None means all."""
         if len(self.shown) == len(self.documents):
             return None
         ids = {document.id for document in self.shown}
@@ -47,7 +47,7 @@ class DocumentAccess:
 async def find_passages(
     access: DocumentAccess, about: Sequence[str], embedder: Embedder, limit: int
 ) -> tuple[Passage, ...]:
-    """Return the passages nearest to the texts: the best of each text, then the second best."""
+    """Return the passages nearest to the texts: each text's best match, then the second best."""
     if not access.shown:
         return ()
     documents = access.documents

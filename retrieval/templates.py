@@ -34,7 +34,7 @@ def _to_list(value: Any) -> Any:
 
 
 def _to_one_line(value: Any) -> Any:
-    """Join lines, because front matter may contain escaped line breaks."""
+    """Join a string's lines; front matter may contain escaped line breaks."""
     return " ".join(clean_piece(value).split()) if isinstance(value, str) else value
 
 
@@ -58,7 +58,7 @@ class Template(BaseModel):
     origin: Origin = "shipped"
 
     def lines(self) -> list[str]:
-        """Return the lines to embed, one for each kind of question that the template is for."""
+        """Return one line to embed per entry of `use_when`; the first also has the title."""
         first, *others = self.use_when
         return [f"{self.title}. {first}", *others]
 
@@ -163,7 +163,7 @@ def _load_folder(folder: Path, origin: Origin, taken: dict[str, str] | None) -> 
 
 
 def fingerprint(home: Path) -> tuple[tuple[str, int, int], ...]:
-    """Return a value that changes with the user's templates."""
+    """Return a value that changes whenever the user's template files change."""
     found = []
     for file in _files(user_folder(home)):
         with contextlib.suppress(OSError):  # a broken link is reported when it is read

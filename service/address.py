@@ -43,7 +43,7 @@ def published_address(host: str, port: int) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class ServiceState:
-    """What a running service says about itself."""
+    """The state that a running service reports."""
 
     address: str
     problem: str | None  # why it cannot run a debate
@@ -51,7 +51,7 @@ class ServiceState:
 
 
 def running_service() -> ServiceState | None:
-    """Return the state of the service that uses our data folder, or None if it does not respond."""
+    """Return the state of the service on our data folder, or None if no service responds."""
     try:
         host, port = _published()
         _, body = _get(host, port, "/readyz", _SECONDS_FOR_STATE)
@@ -68,7 +68,7 @@ def running_service() -> ServiceState | None:
 
 
 def page_of(debate_id: str) -> str | None:
-    """Return the URL of a debate's web page, or None if no service uses our data folder."""
+    """Return the URL of a debate's web page, or None if no running service has the debate."""
     try:
         host, port = _published()
         if not _has_debate(host, port, debate_id):

@@ -88,7 +88,7 @@ def _prepare_routes(made: FastAPI) -> None:
 
 
 def _openapi(made: FastAPI) -> dict[str, Any]:
-    """Return the OpenAPI document with the request schema, which FastAPI cannot derive."""
+    """Return the OpenAPI document, adding the request schema that FastAPI cannot derive."""
     if made.openapi_schema:
         return made.openapi_schema
     document = get_openapi(

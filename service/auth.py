@@ -31,7 +31,7 @@ async def require_token_from_network(request: Request, _: object = Security(_des
 
 
 def client_of(request: HTTPConnection) -> str:
-    """Return the client's address, which identifies the client in limits."""
+    """Return the client's IP address, used as the key of per-client limits."""
     return request.client.host if request.client else "localhost"  # a local socket has no address
 
 

@@ -61,7 +61,7 @@ class Models(BaseModel):
 
 
 class LikelyAnswer(BaseModel):
-    """The typical calls, tokens and cost of such a debate."""
+    """The typical calls, tokens and cost of a debate with these settings."""
 
     calls: int
     tokens: int
@@ -70,7 +70,7 @@ class LikelyAnswer(BaseModel):
 
 
 class EstimateAnswer(BaseModel):
-    """The minimum and maximum of each number, provided that no call fails."""
+    """The minimum and maximum calls, tokens and cost, provided that no call fails."""
 
     # Lists, because not every OpenAPI tool supports tuples.
     calls: list[int] = Field(min_length=2, max_length=2)
@@ -113,7 +113,7 @@ def _protocol(name: str) -> Protocol:
 
 
 class PresetSummary(BaseModel):
-    """A preset: models and settings under a name."""
+    """A named combination of models and settings."""
 
     name: str
     description: str

@@ -110,7 +110,7 @@ async def get_chat_models() -> ChatModels:
     },
 )
 async def post_chat(request: Request, runs: TheRuns) -> Response:
-    """Debate the last message; the debate continues if the client disconnects."""
+    """Debate the last message. The debate continues even if the client disconnects."""
     body = await read_json(request)
     asked = parse_body(ChatRequest, body)
     _refuse_unsupported(asked)
@@ -122,7 +122,7 @@ async def post_chat(request: Request, runs: TheRuns) -> Response:
 
 
 async def _run_of(request: Request, runs: Runs, asked: ChatRequest, body: bytes) -> Run:
-    """Start a debate, or return the run of an earlier request that the client repeats."""
+    """Start a debate or, if the client repeats a request, return the run of that request."""
     recent: dict[tuple[str, str], asyncio.Task[Run]] = request.app.state.recent_chats
     key = client_of(request), sha256(body).hexdigest()
     is_again = request.headers.get(_RETRIES, "0") != "0"

@@ -67,7 +67,7 @@ class ChatModels(BaseModel):
 
 
 class ChatAnswer(BaseModel):
-    """A finished debate, as a completion."""
+    """A finished debate as a chat completion."""
 
     id: str = Field(description="`chatcmpl-` and the id of the debate.")
     object: Literal["chat.completion"]
@@ -103,7 +103,7 @@ def chat_error(refused: Refused) -> dict[str, Any]:
 
 
 def chat_errors(*statuses: int) -> Responses:
-    """Describe the same errors as `errors`, in the form that OpenAI's clients expect."""
+    """Describe the same errors as `errors`, in the format that OpenAI's clients expect."""
     described: Responses = {}
     for status, response in errors(*statuses).items():
         shown = response["content"]["application/json"]["example"]

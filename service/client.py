@@ -135,7 +135,7 @@ class DebateClient:
         return DebateSummary.model_validate_json(found.content)
 
     def reply(self, debate_id: str, turn: str) -> str:
-        """Return the model's whole reply in a turn, for `fork(edit=...)`."""
+        """Return a turn's complete model reply, to edit with `fork(edit=...)`."""
         found = self._call("GET", debate_id, "turns", turn, "reply")
         return EditableReply.model_validate_json(found.content).text
 
@@ -164,7 +164,7 @@ class DebateClient:
         limit: int = 30,
         cursor: str | None = None,
     ) -> DebateList:
-        """Return one page of debates; its `next` is the `cursor` of the following page."""
+        """Return one page of debates; pass its `next` as `cursor` to get the following page."""
         wanted = {"search": search, "status": status, "protocol": protocol, "cursor": cursor}
         given = {name: value for name, value in wanted.items() if value}
         return DebateList.model_validate_json(

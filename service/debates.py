@@ -110,7 +110,7 @@ _BODY = {
     responses=errors(401, 403, 408, 409, 411, 413, 415, 422, 429, 503),
 )
 async def post_new_debate(request: Request, runs: TheRuns) -> JSONResponse:
-    """Start a debate, which continues after this response even without viewers."""
+    """Start a debate. It continues after this response, even if nobody watches."""
     debate = await start_debate(runs, request)
     shown = summarize(debate, here=True, waiting_for_you=False)
     where = {"Location": f"{DEBATES_PREFIX}/{debate.id}"}
@@ -132,7 +132,7 @@ async def get_by_id(debate_id: DebateId, runs: TheRuns) -> DebateDetails:
     responses={**FIND_ERRORS, **errors(409)},
 )
 async def get_history(debate_id: DebateId, runs: TheRuns) -> list[HistoryEntry]:
-    """List the checkpointed steps, oldest first: what ran, and in which round."""
+    """List the checkpointed steps, oldest first, with their nodes and rounds."""
     debate = await find_debate(runs, debate_id)
     try:
         steps = await node_steps(runs.records, debate)
@@ -176,7 +176,7 @@ async def get_events(
         Header(max_length=20, description="The last event that was received.", examples=["12"]),
     ] = None,
 ) -> Response:
-    """Replay the events after `after` or `Last-Event-ID`, then send new events immediately."""
+    """Send the events after `after` or `Last-Event-ID`, then new events as they happen."""
     if last_event_id:
         after = max(after, _parse_event_id(last_event_id))
     debate = await find_debate(runs, debate_id)

@@ -1,4 +1,4 @@
-"""Authenticates users of LangGraph servers; without a token, only this machine has access."""
+"""Authenticates LangGraph server users. If no token is set, only this machine has access."""
 
 import os
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ _UNKNOWN: Mapping[str, Any] = {"headers": ()}
 
 
 class RememberConnection:
-    """Stores each request's connection, because Aegra passes only the headers to `authenticate`."""
+    """Stores each request's scope for `authenticate`, to which Aegra passes only the headers."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

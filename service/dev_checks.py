@@ -23,7 +23,7 @@ def refuse_rollback(action: str | None) -> None:
 
 
 def refuse_unknown_settings(assistant_id: object, context: Mapping[str, Any] | None) -> None:
-    """Refuse unknown settings, because the server would drop them silently."""
+    """Refuse unknown settings, which the server would silently drop."""
     settings = _BY_ASSISTANT.get(str(assistant_id)) or SETTINGS.get(str(assistant_id))
     names = {name for each in SETTINGS.values() for name in each.model_fields}
     if settings:

@@ -126,7 +126,7 @@ async def on_damaged(_: Request, damaged: DamagedDebate) -> JSONResponse:
 
 
 async def on_invalid(_: Request, error: RequestValidationError) -> JSONResponse:
-    """Report an invalid path or header without echoing it."""
+    """Report an invalid path, query or header without echoing the value."""
     problems = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()[:5]]
     detail = "The request is invalid; see problems."
     return refuse(Refused(422, "invalid", detail, problems=problems))

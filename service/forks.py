@@ -87,7 +87,7 @@ class ForkGiven(Say):
 
 
 class EditableReply(BaseModel):
-    """A model's whole reply, in the form that `edit` expects."""
+    """A model's complete reply, in the format that `edit` expects."""
 
     text: str
 
@@ -188,7 +188,7 @@ async def get_reply(
     ],
     runs: TheRuns,
 ) -> EditableReply:
-    """Return the model's whole reply in a turn, which includes its control block."""
+    """Return a turn's complete model reply, including its control block."""
     debate = await find_debate(runs, debate_id, with_turns=True)
     try:
         return EditableReply(text=await reply_of(runs.records, debate, turn_id))
@@ -198,7 +198,7 @@ async def get_reply(
 
 @router.get("/{debate_id}/family", summary="The family of a debate", responses=FIND_ERRORS)
 async def get_family(debate_id: DebateId, runs: TheRuns) -> FamilyAnswer:
-    """List all debates in the family of a debate."""
+    """List all debates in a debate's family of forks."""
     debate = await find_debate(runs, debate_id)
     return await asyncio.to_thread(_family, runs, debate.id)
 
@@ -233,7 +233,7 @@ def _status_and_answer(runs: Runs, debate_id: str) -> dict[str, Any]:
     responses={**FIND_ERRORS, **errors(409)},
 )
 async def get_diff(debate_id: DebateId, other_id: DebateId, runs: TheRuns) -> ComparisonAnswer:
-    """Return all differences in turns, models, settings and results, and compare the answers."""
+    """Compare two debates: their turns, models, settings, results and answers."""
     first = await find_debate(runs, debate_id, with_turns=True)
     if debate_id == other_id:
         raise not_possible(first, "These are the same debate; compare it with another one.")

@@ -20,7 +20,7 @@ router = APIRouter(
 
 
 class DebateList(BaseModel):
-    """One page in the list of debates."""
+    """One page of the list of debates."""
 
     debates: list[DebateSummary]
     damaged: list[str] = Field(description="Ids of debates on this page that cannot be read.")

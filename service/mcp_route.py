@@ -1,4 +1,4 @@
-"""Serves the MCP tools at /mcp, and loads the slow MCP package on the first request."""
+"""Serves the MCP tools at /mcp. Loads the slow MCP package on the first request."""
 
 import asyncio
 from typing import TYPE_CHECKING

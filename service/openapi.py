@@ -108,7 +108,7 @@ def _add_answer(content: dict[str, dict[str, Any]], answer: Any) -> None:
 
 
 def share_definitions(document: dict[str, Any]) -> None:
-    """Move the definitions of request bodies to the components, where references look for them."""
+    """Move the request bodies' schema definitions to `components`, and update the references."""
     schemas = document["components"]["schemas"]
     for _, _, operation in _operations(document):
         for body in operation.get("requestBody", {}).get("content", {}).values():

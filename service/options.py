@@ -20,17 +20,14 @@ class ServiceOptions:
     assignments: Mapping[str, str] = field(default_factory=dict)
     config: Path | None = None
     max_running: int = 32
-    """The maximum number of running debates."""
     max_running_per_client: int = 32
-    """The maximum number of running debates per client."""
     max_streams_per_client: int = 64
-    """The maximum number of open event streams per client."""
     open_to_network: bool = False
     """Whether other machines can connect; if so, every request needs the token."""
     resumes_debates: bool = True
     """Whether to resume debates that a stopped service left unfinished."""
     server: ServerAddress | None = None
-    """The LangGraph server that runs the debates, unless the service runs them."""
+    """The LangGraph server that runs the debates; if None, the service runs them."""
     allowed_models: tuple[str, ...] = ("*",)
     """Patterns for the models that clients may choose."""
 

@@ -22,7 +22,7 @@ _TEXTS: dict[EventName, str] = {
 
 
 def follow_progress(run: Run) -> AsyncGenerator[str]:
-    """Yield the debate's progress until the run ends, with empty texts during long pauses."""
+    """Yield descriptions of progress until the run ends; yield '' during long pauses."""
     events: asyncio.Queue[Event | None] = asyncio.Queue()
     run.listeners.add(events)
     run.task.add_done_callback(lambda _: events.put_nowait(None))

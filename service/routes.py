@@ -31,7 +31,7 @@ PREFIX = "/api/v1/reasoning/debate"
 
 
 class Accepted(BaseModel):
-    """A debate that has started; fetch the result by its id."""
+    """A debate that has started. Use its id to fetch the result."""
 
     debate_id: str
     task_id: str
@@ -73,7 +73,7 @@ async def get_health() -> dict[str, str]:
 
 @health.get("/readyz")
 async def get_readiness(runs: TheRuns) -> dict[str, Any]:
-    """Return which providers are down; answer with 503 if the service cannot run a debate."""
+    """Report which providers are down; respond with 503 if the service cannot run a debate."""
     await runs.check_ready()
     outages, are_all = current_outages()
     if are_all:
@@ -131,7 +131,7 @@ async def post_debate(
         ),
     ] = None,
 ) -> JSONResponse:
-    """Run a debate and return its result; with `respond-async`, return its id immediately."""
+    """Run a debate and return its result or, with `Prefer: respond-async`, its id immediately."""
     wanted = parse_body(DebateRequest, await read_json(request, MAX_REQUEST_BYTES))
     preferred = _wants_async(",".join(request.headers.getlist("prefer")))
     debate_id = _id_of_key(idempotency_key) if idempotency_key else None
@@ -170,7 +170,7 @@ async def get_task(
     ],
     runs: TheRuns,
 ) -> JSONResponse:
-    """Return the whole result of the newest debate for a task."""
+    """Return the complete result of the newest debate for a task."""
     return JSONResponse(_result(await runs.find_task(task_id)))
 
 
@@ -181,7 +181,7 @@ async def get_task(
     responses={**ok(DebateResult, "result", "The result."), **_FIND},
 )
 async def get_debate(debate_id: DebateId, runs: TheRuns) -> JSONResponse:
-    """Return the whole result."""
+    """Return a debate's complete result."""
     return JSONResponse(_result(await runs.find(str(debate_id))))
 
 

@@ -38,7 +38,7 @@ class Run:
     """The number of the newest event; None until the debate starts or continues."""
     failure: Exception | None = None
     settings: DebateSettings | None = None
-    """Settings that replace the settings of the debate."""
+    """Settings that replace the debate's own."""
     listeners: "set[asyncio.Queue[Event | None]]" = field(default_factory=set)
     """Queues that receive each event, and None when the run ends."""
 
@@ -73,7 +73,7 @@ class Run:
         return is_detached(self.control)
 
     def stop(self, reason: str) -> None:
-        """Stop after the current turn; a debate on a server continues there unless paused."""
+        """Stop after the current turn. A debate on a server continues unless paused."""
         if self.debate.server and not self.control.drain_requested:
             self.control.request_drain(DETACHED)
             self.task.cancel()
@@ -81,7 +81,7 @@ class Run:
             self.control.request_drain(reason)
 
     def pause(self) -> None:
-        """Stop after the current turn; keep comments for when the debate is resumed."""
+        """Stop after the current turn, keeping any comment until the debate is resumed."""
         self.is_paused = True
         self.control.request_drain(PAUSED)
 

@@ -142,7 +142,7 @@ class Runs:
         return self._running.get(debate_id)
 
     async def find_active_run(self, debate_id: str) -> Run | None:
-        """Return the run of a debate; if it is about to end, wait until it has ended."""
+        """Return a debate's run, or None. If the run is about to end, wait for the end first."""
         run = self.find_run(debate_id)
         if run and not run.remark and await self._is_ending(run):
             await asyncio.wait({run.task})
@@ -303,7 +303,7 @@ class Runs:
             return await asyncio.to_thread(self.records.find, run.debate.id)
 
     async def _continue_with_remark(self, run: Run, remark: Remark) -> StoredDebate:
-        """Continue with the user's comment, or without it if it comes too late."""
+        """Continue with the user's comment; if the comment comes too late, continue without it."""
         run.remark, run.last_seq, run.control = None, None, RunControl()
         if run.is_paused:  # store the remark, and stop again
             run.control.request_drain(PAUSED)

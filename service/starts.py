@@ -30,13 +30,13 @@ from contend.service.uploads import Start, Upload, read_upload
 
 
 async def start_debate(runs: Runs, request: Request) -> StoredDebate:
-    """Start a debate. While its request is being read, it does not count as running."""
+    """Read the request, then start the debate. Only the second step takes up a slot."""
     async with read_upload(request) as upload:
         return (await start_run(runs, upload, client_of(request))).debate
 
 
 async def start_run(runs: Runs, upload: Upload, client: str, *, is_attended: bool = True) -> Run:
-    """Start a debate; refuse an unattended one that would wait for a person."""
+    """Start a debate. If it is unattended, refuse a debate that would wait for a person."""
     with runs.reserve_slot(client), refusing_bad_input():
         debate = await _write_debate(runs, upload, is_attended=is_attended)
         return runs.begin(debate, client=client)
@@ -114,13 +114,13 @@ def _check_models(models: Iterable[str], options: ServiceOptions, own: DebateSet
 
 
 def own_settings(options: ServiceOptions, protocol: str) -> DebateSettings:
-    """Return the operator's settings; errors in them are reported as server errors."""
+    """Return the operator's settings for a protocol; report errors in them as server errors."""
     with refusing_settings() if protocol in SETTINGS else nullcontext():
         return options.settings_of(protocol, {})
 
 
 def is_allowed(model: str, options: ServiceOptions, own: DebateSettings) -> bool:
-    """Return whether callers may choose this model, because it is allowed or the operator's."""
+    """Return whether callers may choose this model."""
     patterns = options.allowed_models
     is_own = model == HUMAN or model in _models_in(own)
     return is_own or any(fnmatchcase(model, each) for each in patterns)

@@ -65,7 +65,7 @@ _Resumed = Annotated[Resumption, Depends(_read_resumption)]
 
 @router.post("/{debate_id}/pause", status_code=202, summary="Pause", responses=CHANGE_ERRORS)
 async def pause_by_id(debate_id: DebateId, runs: TheRuns) -> DebateSummary:
-    """Stop the debate after the current turn."""
+    """Pause the debate after the current turn."""
     debate = await find_debate(runs, debate_id)
     run = await runs.find_active_run(debate.id)
     if run is None:

@@ -60,7 +60,7 @@ class Upload:
 
 @asynccontextmanager
 async def read_upload(request: Request) -> AsyncIterator[Upload]:
-    """Read the whole request; delete any uploaded files when the context ends."""
+    """Yield the parsed request; delete any uploaded files when the context ends."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "multipart/form-data":
         yield Upload(parse_body(Start, await read_json(request)))

@@ -287,7 +287,7 @@ class _Session:
             renderer.sections.note(round_words(event["metadata"]))
 
     def _guarded(self, show: Callable[..., None]) -> Callable[..., None]:
-        """Wrap `show`: pause the debate if stdout is closed, and ignore other closed pipes."""
+        """Wrap `show` to pause the debate if stdout is closed, and to ignore a closed stderr."""
         on_stdout = not self._output.json
         gone = False
 

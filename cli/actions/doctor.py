@@ -225,7 +225,7 @@ async def _hosted_provider(name: str) -> Finding:
 
 
 def _service() -> Iterator[Finding]:
-    """Show which providers the running service currently does not call."""
+    """Report the running service's state, including the providers that it no longer calls."""
     running = running_service()
     if running is None:
         return

@@ -46,7 +46,7 @@ class ForecastOptions:
 def early_request(
     options: ForecastOptions, protocol: str, question: str | None
 ) -> DebateRequest | None:
-    """Return the request, or None for other protocols and if a model must propose outcomes."""
+    """Return the request; None for other protocols or if a model must propose outcomes."""
     if protocol != forecasts.PROTOCOL:
         if options.given:
             raise BadInput(f"{options.given[0]} works only with --protocol forecast.")
@@ -75,7 +75,7 @@ def proposed_request(
     settings: DebateSettings,
     output: Output,
 ) -> tuple[DebateRequest, Amount]:
-    """Let a model propose outcomes and the user accept them; return the request and the cost."""
+    """Return a request with outcomes that a model proposed and the user accepted, and the cost."""
     proposal = asyncio.run(forecasts.propose_outcomes(question, seats, settings))
     due = _day(options.due) or proposal.due
     request = forecasts.plain_request(question, proposal.outcomes, due)

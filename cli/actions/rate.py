@@ -1,4 +1,4 @@
-"""Asks the judge for a score that was missing at the end of the debate."""
+"""Asks the judge again for a score that is missing from a finished debate."""
 
 import asyncio
 

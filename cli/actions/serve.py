@@ -72,7 +72,7 @@ async def _check(options: ServiceOptions) -> str:
 
 
 class _PausingServer(uvicorn.Server):
-    """Pauses the debates on shutdown, so that open requests end soon."""
+    """A server that pauses the debates on shutdown, so that open requests can end."""
 
     def __init__(self, config: uvicorn.Config, runs: Runs) -> None:
         config.timeout_graceful_shutdown = _SECONDS_FOR_REQUESTS

@@ -72,8 +72,8 @@ _Continue = Annotated[
     typer.Option(
         "--continue",
         metavar="ID",
-        help="Ask QUESTION as a follow-up to the finished debate ID. Runs one more round as a new "
-        "debate; the original is unchanged.",
+        help="Continue the finished debate ID for one more round on QUESTION, as a new debate. "
+        "The original stays unchanged.",
     ),
 ]
 # Options that have no effect on a recording or a follow-up question.
@@ -231,7 +231,7 @@ def resume(  # noqa: PLR0913, PLR0917 - one parameter per option
 
 
 def _paths(option: str, given: list[str] | None) -> list[Path]:
-    """Raise BadInput for empty paths, because they would stand for the current folder."""
+    """Convert arguments to paths; raise BadInput for an empty one."""
     if given and not all(path.strip() for path in given):
         from contend.graph.errors import BadInput  # slow to import
 

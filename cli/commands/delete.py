@@ -10,7 +10,7 @@ def delete(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     here: Annotated[
         bool,
-        typer.Option("--here", help="Delete the local copy even if its server does not answer."),
+        typer.Option("--here", help="Delete the local copy even if deletion on the server fails."),
     ] = False,
 ) -> None:
     """Delete one debate: its turns, checkpoints, recorded model calls, rating and stored files.

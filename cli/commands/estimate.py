@@ -1,4 +1,4 @@
-"""Takes the options of `contend estimate` from `contend ask`."""
+"""Defines `contend estimate`, which takes the options of `contend ask`."""
 
 import inspect
 from typing import Annotated, Any, get_type_hints

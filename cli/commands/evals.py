@@ -58,8 +58,8 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
         bool,
         typer.Option(
             "--equal-tokens",
-            help="Give every arm the same token budget for an item: what the first protocol in "
-            "--arms used.",
+            help="For each item, give every arm as many tokens as the first protocol in --arms "
+            "used.",
         ),
     ] = False,
     judge: Annotated[
@@ -165,11 +165,11 @@ def recorded(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Measure the accuracy of majority votes in recorded answers.
+    """Score models' recorded answers: single, voted and pooled.
 
-    With mmlu_pro, a vote of all models is compared with a gate: ask two models, and the others
-    only if the two differ. With forecastbench, pooled probabilities are scored. Makes no model
-    calls.
+    With mmlu_pro, compares a vote of all models with a cheaper method, the gate: ask two models
+    first, and the others only if those two disagree. With forecastbench, compares single and
+    pooled forecasts. Makes no model calls.
     """
     from contend.cli.actions.evals import print_recorded  # slow to import
 
@@ -179,7 +179,7 @@ def recorded(
 @app.command("judge")
 def judge(
     model: Annotated[
-        str, typer.Argument(metavar="PROVIDER:NAME", help="The model to measure as a judge.")
+        str, typer.Argument(metavar="PROVIDER:NAME", help="The model to test as a judge.")
     ],
     data: Annotated[
         str | None,
@@ -217,10 +217,10 @@ def judge(
 
 @app.command("signals")
 def signals(json: options.Json = False) -> int:
-    """Measure how well Contend parses replies of models.
+    """Measure how well Contend parses models' replies.
 
-    It reads the decisions in typical replies: verdicts, concessions, critiques and ratings. Makes
-    no model calls.
+    Parses the verdicts, concessions, critiques and ratings in typical replies. Makes no model
+    calls.
     """
     from contend.cli.actions.evals import print_signals  # slow to import
 

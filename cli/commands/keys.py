@@ -24,7 +24,7 @@ def set_key(name: _Name) -> None:
 
 @app.command("list")
 def list_keys(json: Json = False) -> None:
-    """List where each key is set; the keys themselves are not shown."""
+    """List the names of the keys that are set, and where each key comes from."""
     from contend.cli.view.console import write_json  # slow to import
     from contend.models.keys import key_sources
 

@@ -13,7 +13,7 @@ def open_debate(
 ) -> None:
     """Open a debate in the browser.
 
-    It opens on the web page if `contend serve` is running, otherwise as an HTML file.
+    Opens its web page if `contend serve` is running, otherwise an HTML file.
     """
     from contend.cli.actions.open import show_in_browser  # slow to import
 

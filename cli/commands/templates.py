@@ -32,7 +32,7 @@ class _FilesCommand(TyperCommand):
 def list_templates(json: Json = False) -> None:
     """List the built-in templates and your own.
 
-    The list includes templates that `learn` wrote and that you have not accepted yet."""
+    Includes templates written by `learn` that you have not accepted yet."""
     from contend.cli.actions import templates as actions  # slow to import
 
     actions.print_templates(as_json=json)

@@ -28,7 +28,7 @@ class Output:
 
 
 class StreamConsole(Console):
-    """Adapts to the size of the terminal, and raises BrokenPipeError instead of exiting."""
+    """A console that adapts to the terminal size and raises BrokenPipeError instead of exiting."""
 
     def __init__(self, file: TextIO, widest: int | None = WIDEST_TEXT) -> None:
         self._widest = widest

@@ -197,7 +197,7 @@ def _score_table(title: str, rows: "Sequence[Row]") -> Table:
 
 
 def _calibration_table(bins: Sequence[CalibrationBin]) -> Table:
-    """Build a chart that compares forecasts (`o`) with the frequency of their outcomes (`x`)."""
+    """Build the calibration table: forecast (`o`) against observed frequency (`x`)."""
     table = Table(box=None, pad_edge=False)
     for heading in ("Said", "Times", "Mean", "Came true"):
         table.add_column(heading, justify="right")

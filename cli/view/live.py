@@ -1,4 +1,4 @@
-"""Redraws lines below the printed text in place, and removes them at the end."""
+"""Redraws a live area below the printed text, and removes it at the end."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -14,7 +14,7 @@ from contend.cli.view.format import elapsed, plain
 from contend.cli.view.wrap import cut
 
 Frame = Callable[[int, int], list[Text]]
-"""Draws the area, given its maximum width and height."""
+"""Draws the live area, given its maximum width and height."""
 
 _FRAMES_PER_SECOND = 10
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -38,7 +38,7 @@ def waiting_line(text: str, clock: Callable[[], float]) -> Frame:
 
 
 class LiveArea:
-    """Shows one frame at a time; hide the area before printing and resume it afterwards."""
+    """Shows one frame at a time. Call `hide` before printing, and `resume` afterwards."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -74,7 +74,7 @@ class LiveArea:
 
 
 class _ReflowingLive(Live):
-    """Erases wrapped lines when the terminal gets narrower, unlike Rich's live display."""
+    """A Rich live display that also erases lines wrapped because the terminal got narrower."""
 
     def __init__(self, console: Console, frame: Frame) -> None:
         self._drawing = _Drawing(frame)

@@ -100,7 +100,7 @@ def _parser() -> MarkdownIt:
 
 
 def _as_shown(token: Token) -> Token:
-    """Show formulas as source, and keep the line breaks that models rely on."""
+    """Return the token with formulas as source and soft line breaks kept."""
     if token.type.startswith("math_block"):
         ends = ("\\[", "\\]") if token.markup.startswith("\\") else ("$$", "$$")
         content = f"{ends[0]}\n{token.content.strip()}\n{ends[1]}"

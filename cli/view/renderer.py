@@ -243,7 +243,7 @@ class Renderer:
         self.sections.print_turn(shown, thinking=thinking, whole=whole)
 
     def eliminations(self, before: int | None = None) -> None:
-        """Print the new eliminations, or only those before the given round."""
+        """Print the eliminations not yet printed, or only those before round `before`."""
         due = [each for each in self._unreported if before is None or each["round"] < before]
         self._unreported = [each for each in self._unreported if each not in due]
         for entry in due:

@@ -58,7 +58,7 @@ class Sections:
         return _DOING.get(phase, "thinking")
 
     def stream(self, seat: str, model: str, phase: str, number: int, piece: str) -> None:
-        """Print a piece of a turn, or only the speaker's name if the phase is not streamed."""
+        """Print a piece of a turn, or show a waiting line if the phase is not streamed."""
         if phase in _NOT_STREAMED:
             self.wait_for(self._awaited or [seat], phase)
             return
@@ -79,7 +79,7 @@ class Sections:
             self._page.live.set(waiting_line(reading, self._clock))
 
     def finish(self, turn: ShownTurn, number: int) -> None:
-        """Print a finished turn; in columns, wait until all their turns are finished."""
+        """Print a finished turn; if turns are shown in columns, wait for all of them."""
         column = self._column(turn.seat)
         if column:
             column.finish(turn)
@@ -182,7 +182,7 @@ class Sections:
         return self._columns is not None
 
     def print_failures(self, but: str) -> None:
-        """Print all failures except the one described in `but`, because it ended the debate."""
+        """Print all failures except the one that `but` describes."""
         for seat, why in self._failed.items():
             if not but.startswith(f"{self._seats.name(seat)} ("):
                 self._notice(seat, f"{why}.")

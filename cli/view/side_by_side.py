@@ -24,7 +24,6 @@ State = Literal[
 ]
 
 LEAST_WIDTH = 36
-"""The narrowest readable column."""
 _GAP = " │ "
 _TALLEST_TAIL = 12
 _MARKS: dict[State, tuple[str, str]] = {

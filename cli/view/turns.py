@@ -34,7 +34,7 @@ class ShownTurn:
     tokens: int | None
     elapsed_ms: float
     reading: Mapping[str, Any] | None = None
-    """The parsed part of the turn, such as objections or a decision, with its `kind`."""
+    """What was parsed from the turn, such as objections or a decision; `kind` says which."""
     tools: tuple[Mapping[str, Any], ...] = ()
     quotes: tuple[Mapping[str, Any], ...] = ()
     thinking: str | None = None
@@ -103,7 +103,7 @@ class TurnPrinter:
         self._page.paragraphs(about(turn))
 
     def release(self) -> None:
-        """Print the words received so far of a turn whose remaining text is not shown."""
+        """Finish printing the words received so far; the rest of the turn is not shown."""
         if self._wrapper and self._page.renders_markdown:
             self._wrapper.finish()
         self.cut(between_words=True)

@@ -61,7 +61,7 @@ class WordWrapper:
         self.feed(text)
 
     def cut(self, *, between_words: bool = False) -> None:
-        """End the line so that a message can be printed; the text continues below it."""
+        """End the line so that a message can be printed; the text continues below the message."""
         if between_words:
             self._end_word()
         if self._column:
@@ -149,7 +149,7 @@ class WordWrapper:
         self._column = 0
 
     def _write(self, text: str, style: str) -> None:
-        """Collect text of one style, because printing each word takes long."""
+        """Buffer the text; a change of style flushes the buffer."""
         if style != self._unwritten_style:
             self._flush()
         self._unwritten, self._unwritten_style = self._unwritten + text, style

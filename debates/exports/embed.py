@@ -1,4 +1,4 @@
-"""Embeds untrusted Markdown without fake headings, HTML or images."""
+"""Makes untrusted Markdown safe to embed in an export."""
 
 import re
 from typing import Any
@@ -37,7 +37,7 @@ def embed(text: str) -> str:
 
 
 def escape_markdown(text: str) -> str:
-    """Escape plain text so that Markdown shows the same words on one line."""
+    """Escape plain text so that Markdown renders it literally, on one line."""
     escaped = _SIGNS.sub(r"\\\g<0>", " ".join(text.split()))
     # Not escaped with a backslash, because that would begin a formula.
     escaped = escaped.replace("[", "&#91;").replace("]", "&#93;")

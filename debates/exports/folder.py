@@ -52,7 +52,7 @@ class FolderWriter:
         self._debate, self._plan = debate, strategy_for(settings).folder_plan
         self._folder: Folder | None = None
         self.trouble = ""
-        """Why the folder could not be written; the debate continues without it."""
+        """Why the folder could not be written, or empty. The debate continues regardless."""
 
     def write(self, current: FolderState) -> None:
         if self._plan is None or self.trouble:

@@ -1,4 +1,4 @@
-"""Lists the export formats; imports little, because `contend --help` loads this module."""
+"""Lists the export formats. Must import little: `contend --help` loads this module."""
 
 import json
 from collections.abc import Callable

@@ -48,7 +48,7 @@ def marks_table(reading: Record, statements: Mapping[str, str]) -> Table:
 
 
 def stage_words(reading: Record) -> str:
-    """Return what the judge scored, such as `scores of round 1`."""
+    """Describe what the judge scored, such as `scores of round 1`."""
     what = reading["stage"].replace("-", " ")
     what = f"the {what}" if what in ("openings", "closings") else what
     other = ", in the other order" if reading["order"] else ""

@@ -57,7 +57,7 @@ def to_html(markdown: str) -> str:
 
 
 class StreamedHtml:
-    """Renders a growing text; only the last block can change."""
+    """Renders growing Markdown; new text can change only the last block."""
 
     def __init__(self) -> None:
         self._open = ""  # the text from the last block on
@@ -74,7 +74,7 @@ class StreamedHtml:
         self._is_rendered = self._is_rendered and not text
 
     def render(self) -> tuple[int, str]:
-        """Return how many blocks earlier calls finished, and the HTML of all later blocks."""
+        """Return the number of blocks finished before this call, and the HTML of later blocks."""
         finished, before = self._done, len(self._done_html)
         if not self._is_rendered:
             self._render_open()

@@ -76,7 +76,7 @@ def _cost_words(dollars: float | None) -> str:
 
 
 def changes(record: Record) -> list[str]:
-    """Compare the answer with the first draft; return nothing if several seats wrote drafts."""
+    """Describe how the answer differs from the draft; empty if several seats wrote drafts."""
     drafts = [turn for turn in record["turns"] if turn["phase"] == "propose"]
     if not record["final_answer"] or len({turn["seat"] for turn in drafts}) != 1:
         return []

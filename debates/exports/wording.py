@@ -109,7 +109,7 @@ def notices(record: Mapping[str, Any]) -> list[str]:
 
 
 def phase_title(phase: PhaseName) -> str:
-    """Return the kind of a turn, such as `rebuttal`, or an empty text if it needs no title."""
+    """Return the title for a phase's turns, such as `rebuttal`; empty if they need none."""
     return "" if phase in _UNTITLED else PHASES[phase].label
 
 
@@ -183,7 +183,7 @@ def concession_words(entry: Mapping[str, Any], names: Mapping[str, str]) -> str:
 
 
 def describe_stand_in(phase: str, status: str) -> str:
-    """Explain a turn that replaces a failed call; return an empty text for other turns."""
+    """Describe a turn that stands in for a failed call; return '' for other turns."""
     if status == "failed":
         return "" if phase == "judge_continue" else "general advice, because the call failed"
     if status != "kept_previous":

@@ -1,4 +1,4 @@
-"""Lets Alembic run the migrations on the connection that holds the lock."""
+"""Runs Alembic's migrations on the connection that holds the lock."""
 
 from alembic import context
 

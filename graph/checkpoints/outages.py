@@ -52,11 +52,11 @@ async def retry_until_available(attempt: Callable[[], Awaitable[Result]]) -> Res
 
 class Database(Protocol):
     def outages_reported(self) -> AbstractContextManager[None]:
-        """Convert outage errors to DatabaseUnavailable."""
+        """Convert outage errors in the block to DatabaseUnavailable."""
 
 
 class OutageTolerantSaver(BaseCheckpointSaver[str]):
-    """A saver that keeps results in files during an outage, and stores them afterward."""
+    """A saver that keeps results in files during an outage and saves them afterward."""
 
     # Every result of a step goes through `aput_writes`, which never fails in an outage. Only `aput`
     # can fail, which ends the run before the next paid call; a resume rebuilds the checkpoint.
@@ -93,7 +93,7 @@ class OutageTolerantSaver(BaseCheckpointSaver[str]):
         await asyncio.to_thread(_keep_in_file, thread_of(config), kind, data)
 
     async def _put_writes(self, config: RunnableConfig, *what: Any) -> bool:
-        """Save the writes, and return whether that worked."""
+        """Try to save the writes to the database. Return False in an outage."""
         async with self._writing:
             if thread_of(config) in self.threads_with_files:  # earlier writes come first
                 return False
@@ -140,7 +140,7 @@ class OutageTolerantSaver(BaseCheckpointSaver[str]):
 
 
 def finished_step(config: RunnableConfig, metadata: CheckpointMetadata) -> tuple[str, str] | None:
-    """Return the parent checkpoint's namespace and id if the new one ends the parent's step."""
+    """Return the parent's namespace and id if the new checkpoint ends the parent's step."""
     # Nothing reads the task results of a completed step again: a fork or replay runs it anew.
     place = config["configurable"]
     before = place.get("checkpoint_id")

@@ -73,7 +73,7 @@ class Postgres:
 
 
 def read_address(url: str) -> Postgres:
-    """Parse a DATABASE_URL without repeating any of it in an error message."""
+    """Parse a DATABASE_URL. Errors do not repeat it, because it may contain a password."""
     if not url.startswith(_SCHEMES):
         raise BadInput(
             "DATABASE_URL must begin with postgresql://. Without it, debates are stored in a "
@@ -112,7 +112,7 @@ _pools: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Postgres, _Shared]] = 
 
 @asynccontextmanager
 async def shared_pool(database: Postgres) -> AsyncIterator[Pool]:
-    """Open this event loop's connection pool, and close it after its last user."""
+    """Yield the event loop's connection pool for the database. The last user closes it."""
     pools = _pools.setdefault(asyncio.get_running_loop(), {})
     if database not in pools:
         pools[database] = _Shared(_new_pool(database))

@@ -1,4 +1,4 @@
-"""Stores one copy in SQLite of each value that a thread's checkpoints share.
+"""In SQLite, stores one copy of each value that a thread's checkpoints share.
 
 Such values are the seats, the templates and a forecast's request. PostgreSQL's saver does the same.
 """
@@ -68,7 +68,7 @@ def restore_shared_values(
     serde: SerializerProtocol,
     known: Known,
 ) -> None:
-    """Restore the shared values; `known` caches those that earlier checkpoints needed."""
+    """Add the shared values to the checkpoint. `known` caches values between calls."""
     hashes: Mapping[str, str] = checkpoint.pop(_KEY, {})
     if missing := {*hashes.values()} - known.keys():
         query = f"{_FIND} AND hash IN ({', '.join('?' * len(missing))})"

@@ -1,4 +1,4 @@
-"""Detects outages of SQLite, and keeps a queue of writers for each file."""
+"""Detects SQLite outages, and queues the writers of each file."""
 
 import sqlite3
 from collections import deque
@@ -47,7 +47,7 @@ class SqliteFile:
 
     @contextmanager
     def wait_in_queue(self) -> Iterator[None]:
-        """Let one writer at a time use the file; if it stays locked, refuse all that wait."""
+        """Let one writer at a time use the file. If it stays locked, refuse all waiting writers."""
         # SQLite itself makes writers poll; with many writers, some would wait until they time out.
         ours = _QueueEntry()
         with self._mutex:

@@ -56,7 +56,7 @@ async def sqlite_saver(path: Path, serde: SerializerProtocol) -> AsyncIterator["
 async def _opened(
     kind: type[Saver], database: SqliteFile, serde: SerializerProtocol
 ) -> AsyncIterator[tuple[Saver, ThreadPoolExecutor]]:
-    """Open a connection with a thread of its own."""
+    """Open a saver, and the thread that runs its calls."""
     thread = ThreadPoolExecutor(1, "checkpoints")
     try:
         saver = await _run(thread, kind, database, serde)
@@ -70,7 +70,7 @@ async def _opened(
 
 
 async def _run(thread: ThreadPoolExecutor, work: Callable[..., Result], *what: Any) -> Result:
-    """Run work in a thread, to its end even if the waiting step is canceled."""
+    """Run work in the thread. Canceling the caller does not stop the work."""
     loop = asyncio.get_running_loop()
     return await asyncio.shield(loop.run_in_executor(thread, partial(work, *what)))
 
@@ -117,7 +117,7 @@ class Writer(_Connection):
 
     @contextmanager
     def cursor(self, transaction: bool = True) -> Iterator[sqlite3.Cursor]:  # noqa: ARG002 - inherited
-        """Open a transaction, or continue the one that is open."""
+        """Open a transaction, or reuse the open one."""
         if self._cursor:
             yield self._cursor
             return
@@ -146,7 +146,7 @@ class Writer(_Connection):
 
     @contextmanager
     def _unsynced(self) -> Iterator[None]:
-        """Let SQLite sync what is written now with the next results, which saves milliseconds.
+        """Do not sync the block's writes to disk at once, because that takes milliseconds.
 
         After a power failure, a lost checkpoint is made again from the results of its step.
         """
@@ -163,7 +163,7 @@ class Writer(_Connection):
 
 
 class ThreadSaver(BaseCheckpointSaver[str]):
-    """A saver with threads for reads and writes, which wait only once for a busy event loop."""
+    """A saver with one thread for reads and one for writes."""
 
     def __init__(
         self,

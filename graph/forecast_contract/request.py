@@ -138,7 +138,7 @@ class SimulationSummary(terms.Contract):
 
 
 class Timeframe(terms.Contract):
-    """The period that the forecast covers; it can be resolved at the end of the period."""
+    """The period that the forecast covers. The outcome can be determined at the end."""
 
     start: _Date | None = None
     end: _Date | None = None
@@ -161,7 +161,7 @@ class DataSummary(terms.Contract):
 
 
 class PredictionContext(terms.Contract):
-    """The subject of the debate, and the data that it starts from."""
+    """The subject of the debate, and the available data."""
 
     task: PredictionTask
     outcomes: Annotated[

@@ -21,7 +21,7 @@ _ABSENT = "null if missing; report.gaps says why."
 
 
 class Scores(Contract):
-    """Scores of an argument, including your own criteria; criteria not requested are null."""
+    """An argument's scores by criterion, including your own; null if not requested."""
 
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, _Share]
@@ -78,7 +78,7 @@ class DebateLog(Contract):
 
 
 class Position(Contract):
-    """A role's position on a topic, in its own words."""
+    """A role's position on a topic, in the role's own words."""
 
     role: _Role
     stance: str
@@ -99,7 +99,7 @@ class Disagreement(Contract):
 
 
 class RoleAssessment(Contract):
-    """The probability that one role gave an outcome, as last stated."""
+    """The last probability that a role gave for an outcome."""
 
     role: _Role
     probability: _Share
@@ -119,7 +119,7 @@ class OutcomeForecast(Contract):
 
 
 class KeyInsight(Contract):
-    """A new insight that the debate brought up."""
+    """A new insight from the debate."""
 
     insight: str
     source_role: _Role
@@ -146,7 +146,7 @@ class TokensUsed(Contract):
 
 
 class ResultMetadata(Contract):
-    """The debate's totals of arguments, tokens, calls and time, and its models."""
+    """Totals of the debate's arguments, tokens, calls and time, and the models used."""
 
     total_arguments: int
     sonnet_tokens_used: TokensUsed = Field(
@@ -195,14 +195,14 @@ class OutcomeConsensus(Contract):
 
 
 class Replaced(Contract):
-    """A replaced argument: it was weak, not better than the first version, or outdated."""
+    """An unused version of an argument: weak, no better than the first version, or outdated."""
 
     round: int
     argument: Argument
 
 
 class Overlong(Contract):
-    """An argument that is longer than the limit; it is kept in full."""
+    """An argument over the length limit. It is kept in full."""
 
     role: _Role
     round: int
@@ -211,7 +211,7 @@ class Overlong(Contract):
 
 
 class Goal(Contract):
-    """A measured share and its target."""
+    """The share of arguments that meet a goal, and the target share."""
 
     share: _Share | None = Field(description="null if there was nothing to measure.")
     of: int = Field(description="The number of arguments that it was measured on.")
@@ -219,7 +219,7 @@ class Goal(Contract):
 
 
 class Report(Contract):
-    """Additional information: how complete the forecast is, and its raw values."""
+    """Additional information: the forecast's completeness and raw values."""
 
     partial: bool
     confidence: _Share | None = Field(

@@ -49,7 +49,7 @@ def check_criteria(criteria: Sequence[str], own: Sequence[str]) -> None:
 
 
 def point_prefixes(roles: Iterable[str]) -> dict[str, str]:
-    """Return a short, unique prefix for the ids of each role's points."""
+    """Map each role to a short, unique prefix for its point ids."""
     prefixes: dict[str, str] = {}
     for role in sorted(roles, key=lambda name: name not in ROLES):
         beginnings = (role.ljust(length, "x")[:length].upper() for length in count(1))
@@ -74,7 +74,7 @@ _TAKEN_ROLES = (
 )
 OWN_NAME = r"^[a-z][a-z_]{1,30}[a-z]$"
 OwnName = Annotated[str, StringConstraints(pattern=OWN_NAME)]
-"""The name of a role or criterion: 3 to 32 lower-case letters, with underscores between them."""
+"""The name of a role or criterion: 3 to 32 lower-case letters or inner underscores."""
 Description = Annotated[
     str,
     StringConstraints(min_length=1, max_length=500, strip_whitespace=True),

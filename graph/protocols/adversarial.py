@@ -66,7 +66,7 @@ def stop_rule(
 
 
 def _counts_as_ready(assessment: Assessment, enough: float) -> bool:
-    """Return whether the Skeptic signals readiness, and nothing in the critique contradicts it."""
+    """Return whether the critique signals readiness and does not contradict itself."""
     critical = [point for point in assessment.points if point.severity == "critical"]
     left = any(point.status != "resolved" for point in critical) or assessment.unlisted_critical
     scores = (assessment.score, assessment.unstated_score)

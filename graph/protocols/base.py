@@ -1,4 +1,4 @@
-"""The decisions of a protocol, such as who speaks and when the rounds end."""
+"""A protocol's decisions, such as who speaks and when the rounds end."""
 
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -31,7 +31,7 @@ class PromptCall:
 
 
 def begin_alike(one: Seat, other: Seat) -> bool:
-    """Return whether a provider can reuse one seat's prompts for the other's."""
+    """Return whether a provider's prompt cache works across the two seats."""
     return one.model == other.model and one.tools == other.tools
 
 
@@ -61,14 +61,14 @@ class Strategy(ABC, Generic[SomeSettings]):
 
     @abstractmethod
     def stop_decision(self, state: DebateState) -> StopDecision | None:
-        """Decide after a round whether to end the rounds; return None to continue."""
+        """Return why to end the rounds after this one, or None to continue."""
 
     @abstractmethod
     def calls_by_role(self) -> tuple[Counter[str], Counter[str]]:
-        """Return the minimum and maximum turns of each role if no call fails."""
+        """Return the minimum and the maximum number of turns by role, if no call fails."""
 
     def expected_calls(self, people: Sequence[Seat] = ()) -> tuple[int, int]:
-        """Return the minimum and maximum number of calls, not counting turns of people."""
+        """Return the minimum and maximum number of calls, not counting people's turns."""
         fewest, most = (self._without(turns, people) for turns in self.calls_by_role())
         return fewest, most
 
@@ -93,7 +93,7 @@ class Strategy(ABC, Generic[SomeSettings]):
         return self.rounds[1]
 
     def repeats_prompt(self, state: DebateState, seat: Seat, part: str) -> bool:
-        """Return whether a later prompt to the seat's model will probably begin like this one."""
+        """Return whether a later prompt to the seat's model will probably begin the same way."""
         if part in ("final", "score", "scores", "stage"):
             return False
         if not state.get("stop") and state["round"] < self.last_round(state):
@@ -112,7 +112,7 @@ class Strategy(ABC, Generic[SomeSettings]):
         return [*others, *(call.seat for call in critics), *closing]
 
     def settings_for_another_round(self, state: DebateState) -> dict[str, Any] | None:
-        """Return changes that allow exactly one more round, or None if impossible."""
+        """Return the settings changes for exactly one more round, or None if that is impossible."""
         return None
 
     def excerpt_characters(self, part: str) -> int | None:
@@ -136,14 +136,14 @@ class Strategy(ABC, Generic[SomeSettings]):
         return self.answering_role
 
     def speakers(self, round_number: int, waiting: Sequence[str]) -> tuple[str, ...]:
-        """Return the waiting seats that speak now, in parallel if there are several."""
+        """Return which waiting seats speak now. Several seats speak in parallel."""
         return tuple(waiting)
 
     def closing_node(self, round_number: int) -> ClosingNode:
         return "judge_continue"
 
     def asks_judge(self, round_number: int) -> bool:
-        """Return whether to ask the judge, after this round, about another round."""
+        """Return whether the judge is asked after this round if another should follow."""
         return False
 
     def answering_part(self, round_number: int, *, has_spoken: bool) -> str:
@@ -156,14 +156,14 @@ class Strategy(ABC, Generic[SomeSettings]):
         return None
 
     def label(self, seat: Seat, place: int) -> str:
-        """Return the name that other speakers see, given the seat's index within its role."""
+        """Return the seat's name as other speakers see it. `place` is the index within the role."""
         return seat.name
 
     def token_limit(self, phase: PhaseName) -> int | None:
         return None
 
     def time_limit(self, phase: PhaseName) -> float | None:
-        """Return the seconds that a turn may take, or None for no limit."""
+        """Return a turn's time limit in seconds, or None."""
         return None
 
     def call_settings(self, phase: PhaseName, round_number: int) -> SomeSettings:
@@ -178,7 +178,7 @@ class Strategy(ABC, Generic[SomeSettings]):
         return {}
 
     def round_facts(self, state: DebateState) -> dict[str, Any]:
-        """Return facts about a finished round for viewers, except objections."""
+        """Return what viewers are told about a finished round, apart from objections."""
         return {}
 
 

@@ -49,7 +49,7 @@ class ForecastStrategy(Strategy[ForecastSettings]):
         return seat.role in self.settings.role_names
 
     def speakers(self, round_number: int, waiting: Sequence[str]) -> tuple[str, ...]:
-        """Let the judge speak after the others in the last round."""
+        """Return who speaks now. In the last round, the judge waits for the others."""
         others = tuple(seat for seat in waiting if seat != "judge")
         is_last = round_number == self.settings.max_rounds
         return others if is_last and others else tuple(waiting)

@@ -68,7 +68,7 @@ class ModeratedStrategy(Strategy[ModeratedSettings]):
         return [PlannedCall(seat_with_id(state, step.seat), step.phase) for step in steps]
 
     def _calls(self, rounds: int, checks: int) -> Counter[str]:
-        """Count each role's calls; checking the facts of a statement takes `checks` calls."""
+        """Count each role's calls. Fact-checking a statement takes `checks` calls."""
         sides = [side.name for side in self.settings.positions]
         stages = [openings(sides), closings(sides)]
         stages += [argument_round(sides, number) for number in range(1, rounds + 1)]

@@ -186,7 +186,7 @@ class DebateSettings(Settings):
     @property
     @abstractmethod
     def opening_seats(self) -> tuple[str, ...]:
-        """Return the ids of the seats that speak first, and get the templates and images."""
+        """Return the ids of the seats that speak first and by default get templates and images."""
 
     def files_of_seats(self) -> dict[str, SeatFiles]:
         return {}
@@ -195,7 +195,7 @@ class DebateSettings(Settings):
         return f"{seat.id}_model" in self.model_fields_set
 
     def adapted_to_small_models(self) -> Self:
-        """Return a copy with few rounds and no templates, unless the user set them."""
+        """Return a copy with few rounds and no templates, except where the user set them."""
         chosen = self.model_fields_set
         changes: dict[str, Any] = {} if chosen & self.small_rounds.keys() else {**self.small_rounds}
         if "templates" not in chosen:
@@ -203,7 +203,7 @@ class DebateSettings(Settings):
         return self.model_copy(update=changes)
 
     def with_models(self, models: Mapping[str, str]) -> Self:
-        """Return a copy with these models, by seat id, marked as chosen by the user."""
+        """Return a copy with these models by seat id. They count as chosen by the user."""
         return self.model_copy(update={f"{seat}_model": model for seat, model in models.items()})
 
     def _with_models_of_choices(self, field: str, models: Mapping[str, str]) -> Self:

@@ -25,7 +25,7 @@ _PLACEHOLDER = re.compile(r"\{( *[^\W\d]\w* *)\}")
 
 
 class ForumSettings(ManySeatSettings):
-    """Several models argue for their positions until a judge ends the debate or one is left."""
+    """Several models argue for their positions until a judge stops them or only one is left."""
 
     protocol: ClassVar[str] = "forum"
     use_when = "Several answers are possible: open questions where opinions differ."

@@ -39,7 +39,7 @@ class Format:
 
     @property
     def orders(self) -> int:
-        """Return how often the judge reads the statements, each time in another order."""
+        """Return in how many orders the judge reads the statements."""
         return 2 if self.declares_winner else 1
 
 
@@ -268,7 +268,7 @@ class ModeratedSettings(DebateSettings):
 
     @model_validator(mode="after")
     def _check_names_of_sides(self) -> Self:
-        """Refuse a side with the name of another role, because speakers are identified by name."""
+        """Refuse a side that has the moderator's, fact checker's or judge's name."""
         officials = {
             self.moderator_name: "the moderator",
             self.fact_checker_name: "the fact checker",

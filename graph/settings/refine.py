@@ -7,7 +7,7 @@ from contend.graph.settings.seats import ManySeatSettings
 
 
 class RefineSettings(ManySeatSettings):
-    """Several models answer and then refine; a judge gives feedback and merges the answers."""
+    """Several models write and refine answers; a judge gives feedback and merges the answers."""
 
     protocol: ClassVar[str] = "refine"
     use_when = "You want a good answer quickly: texts, summaries, short tasks."

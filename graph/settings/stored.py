@@ -1,4 +1,4 @@
-"""Reads stored settings of any release, also those that this release would refuse."""
+"""Reads any release's stored settings, even if this release would refuse them."""
 
 import types
 from collections.abc import Mapping
@@ -32,11 +32,11 @@ def _construct(model: type[Model], known: Mapping[str, Any]) -> Model:
 
 
 class _UnknownForm(ValueError):
-    """Raised if this release does not know the format of a value; the default is used instead."""
+    """Raised for a value in an unknown format. The default is used instead."""
 
 
 def _read(kind: Any, value: Any) -> Any:
-    """Read a value as its type, ignoring limits such as a maximum."""
+    """Read a value as `kind`, ignoring limits such as a maximum."""
     try:
         return TypeAdapter(kind).validate_python(value)
     except ValidationError:

@@ -1,4 +1,4 @@
-"""Sends the requests of httpx clients over one pool of aiohttp connections per event loop.
+"""Sends httpx clients' requests over one aiohttp connection pool per event loop.
 
 For many concurrent streams, aiohttp needs only a fraction of the CPU time of httpx's pool.
 """
@@ -37,12 +37,12 @@ _ERRORS: tuple[tuple[type[Exception], str], ...] = (
 
 @cache
 def ssl_context() -> SSLContext:
-    """Return one context for all clients, because reading certificates is slow."""
+    """Return the clients' shared SSL context, cached because reading certificates is slow."""
     return create_ssl_context()
 
 
 def pooled(library: Any) -> dict[str, Any]:
-    """Return options that make a client of httpx or httpx2 use the pool.
+    """Return options that make an httpx or httpx2 client use the connection pool.
 
     With a proxy in the environment, clients open their own connections, which support SOCKS.
     """
@@ -81,7 +81,7 @@ class PooledTransport:
 
 
 class SocketRest:
-    """Reads a socket at intervals, because waking up for every token costs more CPU time."""
+    """Reads a socket at intervals, which takes less CPU time than waking up for every token."""
 
     def __init__(self, answer: aiohttp.ClientResponse) -> None:
         self._answer = answer
@@ -89,7 +89,7 @@ class SocketRest:
         self._next: asyncio.Handle | None = None
 
     def begin(self, seconds: float) -> None:
-        """Read what has arrived once per interval, until end is called."""
+        """Read once every `seconds` until `end` is called."""
         if transport := self._transport():
             transport.pause_reading()
             self._next = self._loop.call_later(seconds, self._read, seconds)
@@ -111,7 +111,7 @@ class SocketRest:
         self._next = self._loop.call_soon(self.begin, seconds)
 
     def _transport(self) -> asyncio.Transport | None:
-        """Return None after the end of the response, when another may use the connection."""
+        """Return the connection's transport, or None after the end of the response."""
         connection = self._answer.connection
         return connection.transport if connection else None
 
@@ -166,7 +166,7 @@ def _new_session() -> aiohttp.ClientSession:
 async def _close_with_loop(
     session: aiohttp.ClientSession,
 ) -> AsyncGenerator[aiohttp.ClientSession, None]:
-    """Close the session when the event loop shuts down its generators."""
+    """Yield the session, and close it when the event loop shuts down."""
     try:
         yield session
     finally:
@@ -187,7 +187,7 @@ def _translated_errors(library: Any) -> Iterator[None]:
 
 @cache
 def _stream_type(base: Any) -> Callable[[aiohttp.ClientResponse, Any], Any]:
-    """Build a stream class for one of the two libraries, because each accepts only its own."""
+    """Build a stream class from the base class that the client's library requires."""
 
     class PooledStream(base):  # type: ignore[misc]
         def __init__(self, answer: aiohttp.ClientResponse, library: Any) -> None:

@@ -76,7 +76,7 @@ def _open(provider_name: str, name: str, options: Options) -> Opened[BaseChatMod
 
 
 async def _check(provider_name: str, names: list[str]) -> None:
-    """Open each model, to find a missing package or key before any paid call."""
+    """Raise BadInput if a package or key is missing, or a model cannot be opened."""
     for name in names:
         try:
             _open(provider_name, name, Options())
@@ -93,7 +93,7 @@ async def _check(provider_name: str, names: list[str]) -> None:
 
 
 async def _check_key(provider_name: str) -> None:
-    """Raise BadInput if the provider refuses the key, and ignore errors that calls handle."""
+    """Raise BadInput if the provider refuses the key. Ignore all other errors."""
     name = PROVIDER_KEYS[provider_name]
     if _has_other_address(provider_name):
         return

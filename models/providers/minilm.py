@@ -34,7 +34,7 @@ def open_minilm(name: str) -> Embeddings:
 
 
 def preload(name: str) -> None:
-    """Load the model early; an error is raised only when the model is used."""
+    """Load the model early. Any error is raised later, when the model is used."""
     with contextlib.suppress(Exception):
         open_minilm(name).embed_query("warm")
 

@@ -53,7 +53,7 @@ async def pulled_models() -> list[str]:
 
 
 async def similar_model(used: Iterable[str]) -> str | None:
-    """Return the largest other chat model that is about as large as those in `used`, or None."""
+    """Return the largest chat model that is not in `used` but of comparable size, or None."""
     sizes = await _pulled_sizes()
     taken = {each for name in used for each in (name, f"{name}:latest") if each in sizes}
     if not taken:

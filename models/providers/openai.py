@@ -113,7 +113,7 @@ def _look_up_ability(name: str, ability: Ability) -> bool | None:
 
 
 class _ThinkingChatOpenAI(ChatOpenAI):
-    """Keeps streamed thinking, as from OpenRouter, because thinking counts as a first token."""
+    """A ChatOpenAI that keeps streamed thinking, such as OpenRouter's."""
 
     def _convert_chunk_to_generation_chunk(
         self, chunk: dict[str, Any], *given: Any
@@ -128,7 +128,7 @@ class _ThinkingChatOpenAI(ChatOpenAI):
 
 
 def _open_client(timeout: Timeout) -> DefaultAsyncHttpxClient:
-    """Open a client for this model alone, because langchain shares one between event loops."""
+    """Open a client for one model, because langchain would share one between event loops."""
     client = DefaultAsyncHttpxClient(timeout=timeout, **pooled(httpx2))
     watch_client(client)
     return client

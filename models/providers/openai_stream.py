@@ -22,7 +22,7 @@ _Chunk = TypeVar("_Chunk")
 
 
 class Completions(AsyncCompletions):
-    """Chat completions that stream pieces as dictionaries, mixed with openai's own chunks."""
+    """Chat completions whose streams mix openai's chunks with merged pieces as dictionaries."""
 
     def __init__(self, client: AsyncOpenAI) -> None:
         super().__init__(client)
@@ -34,7 +34,7 @@ class Completions(AsyncCompletions):
         self._post = post_for_pieces
 
     async def create(self, *, messages: Any, extra_body: Any = None, **given: Any) -> Any:
-        """Send messages without validating them, because that takes milliseconds."""
+        """Send messages without openai's validation, which takes milliseconds."""
         body = {**(extra_body or {}), "messages": list(messages)}
         return await super().create(messages=[], extra_body=body, **given)
 

@@ -1,4 +1,4 @@
-"""Opens models by specs such as `ollama:qwen3:32b`, and imports providers only when needed."""
+"""Opens models by spec, such as `ollama:qwen3:32b`. Imports providers only when needed."""
 
 import asyncio
 import difflib
@@ -40,7 +40,7 @@ class Opened(Generic[Model_co]):
 class Provider:
     open: "Callable[[str, Options], Opened[BaseChatModel]]"
     check: Callable[[list[str]], Awaitable[list[str] | None]]
-    """Raises BadInput for unusable models, without paid calls; may return notices."""
+    """Raises BadInput if a model is unusable, without paid calls. May return notices."""
     # Tokens for a prompt and its answer together, and the most a user may set; None if unlimited.
     window: Callable[[str], int | None] = lambda _: None
     largest_window: Callable[[str], int | None] = lambda _: None
@@ -49,7 +49,7 @@ class Provider:
     is_small: Callable[[str], bool] = lambda _: False  # gets short prompts and few rounds
     is_demonstration: Callable[[str], bool] = lambda _: False  # its scores mean nothing
     reports_finish: bool = True
-    """Whether complete answers always have a finish reason; other answers count as truncated."""
+    """Whether complete answers always have a finish reason. If so, others count as truncated."""
     has_first_token_limit: bool = True  # False for built-in models, which may be slow
     structured_method: str | None = "json_schema"  # None for langchain's default
     open_embeddings: "Callable[[str, Options], Opened[Embeddings]] | None" = None
@@ -59,7 +59,7 @@ class Provider:
     thinks: Callable[[str], bool | None] = lambda _: None
     caches_marked_parts: bool = False  # whether it caches a prompt only up to marks in it
     history_needs_tools: bool = False
-    """Whether a history with tool calls requires sending the tools, even if calls are forbidden."""
+    """Whether tools must be sent with a history of tool calls, even if calls are forbidden."""
 
 
 API_KEYS = {"openai": "OPENAI_API_KEY", "openrouter": "OPENROUTER_API_KEY"}
@@ -106,7 +106,7 @@ class ModelSpec:
 
 
 def parse_spec(text: str) -> ModelSpec:
-    """Parse `provider:model`; a bare name such as `qwen3:32b` selects Ollama."""
+    """Parse `provider:model`. Without a known provider, as in `qwen3:32b`, it means Ollama."""
     head, colon, tail = text.strip().partition(":")
     if head == HUMAN:
         if tail:
@@ -134,7 +134,7 @@ def parse_spec(text: str) -> ModelSpec:
 
 
 def explain_ollama_default(text: str) -> str:
-    """Explain why a spec without a provider means Ollama, or return nothing for other specs."""
+    """Return why a spec without a provider means Ollama, or an empty string for other specs."""
     head, colon, tail = text.strip().partition(":")
     if head == "ollama" or parse_spec(text).provider != "ollama":
         return ""
@@ -191,7 +191,7 @@ def _open_once(name: str, options: Options, opener: Callable[[], Opened[Any]]) -
 
 @asynccontextmanager
 async def open_models() -> AsyncIterator[None]:
-    """Close all models when the last run in an event loop ends."""
+    """Keep models open during a run. When the event loop's last run ends, close them all."""
     loop = asyncio.get_running_loop()
     _runs[loop] = _runs.get(loop, 0) + 1
     try:
@@ -227,7 +227,7 @@ async def check_models(specs: Iterable[str]) -> list[str]:
 
 
 def raise_refusals(refused: Sequence[BadInput]) -> None:
-    """Raise all refusals as one error, so that the user can fix all problems together."""
+    """Raise all refusals, if any, as one BadInput."""
     if len(refused) == 1:
         raise refused[0]
     if refused:

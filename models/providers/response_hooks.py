@@ -1,4 +1,4 @@
-"""Observes the HTTP responses to a call: the headers, and every byte received."""
+"""Calls back for the headers of each HTTP response, and whenever bytes arrive."""
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -48,7 +48,7 @@ def _stream_type(stream: object) -> type:
 
 @cache
 def _watched_type(base: Any) -> Any:
-    """Build a stream class for one library, because each library accepts only its own class."""
+    """Build a stream class from the base class that the client's library requires."""
 
     class WatchedStream(base):  # type: ignore[misc]
         def __init__(self, stream: Any) -> None:

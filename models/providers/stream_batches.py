@@ -104,13 +104,13 @@ class StreamFormat(Protocol):
         """Return an event's text and thinking, or None if it contains anything else."""
 
     def piece(self, last: StreamedEvent, words: StreamedWords) -> StreamedEvent:
-        """Return a copy of the last event, with these words instead of its own."""
+        """Return a copy of the last event with these words."""
 
 
 async def read_pieces(
     response: Any, form: StreamFormat
 ) -> AsyncIterator[tuple[StreamedEvent, bool]]:
-    """Yield a response's events, each with whether it was merged from several."""
+    """Yield a response's events. The flag tells whether an event is a merged piece."""
     lines_read = LineReader(response)
     async for lines in lines_read:
         has_words = False

@@ -151,7 +151,7 @@ def can_run_default(home: Path) -> bool:
 
 
 def total_memory() -> int:
-    """Return the memory of this machine or container in bytes; 0 if unknown."""
+    """Return this machine's or container's memory in bytes, or 0 if unknown."""
     try:
         found = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):

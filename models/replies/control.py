@@ -22,7 +22,7 @@ _FENCED = re.compile(r"```[^\n`]*\n(.*?)(?:```|\Z)", re.DOTALL)
 
 
 def nonce(debate_id: str, turn_id: str) -> str:
-    """Return a tag that no speaker can guess, and that a resumed debate uses again."""
+    """Return a tag that speakers cannot guess. It is the same in a resumed debate."""
     return hashlib.sha256(f"{debate_id}/{turn_id}".encode()).hexdigest()[:10]
 
 

@@ -38,7 +38,7 @@ _Short = Annotated[str, StringConstraints(max_length=160)]
 
 
 class ShortConvictionBlock(ConvictionBlock):
-    """ConvictionBlock with length limits, for the demo model, which otherwise never stops."""
+    """A ConvictionBlock with length limits, for the demo model."""
 
     convinced_by: Annotated[str, StringConstraints(max_length=40)] | None = None
     argument: _Short = ""
@@ -68,7 +68,7 @@ def claim_from_block(block: ConvictionBlock, speech: str) -> Claim:
 
 
 def claim_from_text(speech: str) -> Claim | None:
-    """Parse `CONVINCED: NAME` or `NOT CONVINCED` at the start of a line, if it is clear."""
+    """Parse `CONVINCED: NAME` or `NOT CONVINCED` at a line's start. Return None if ambiguous."""
     found = first_signal(speech, _read_claim)
     return replace(found[0], reasoning=found[1]) if found else None
 
@@ -91,7 +91,7 @@ def claim_from_report(report: ConvictionBlock, speech: str) -> Claim | None:
 
 
 def named_seat(named: str, known: Mapping[str, str]) -> str | None:
-    """Return the seat with this name, or else the seat whose name the text begins with."""
+    """Return the seat called `named` or, failing that, the one whose name `named` begins with."""
     exactly = {name.casefold(): seat for name, seat in known.items()}
     if named.strip().casefold() in exactly:
         return exactly[named.strip().casefold()]

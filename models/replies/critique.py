@@ -38,7 +38,7 @@ _STATUS_WORDS: dict[object, _Status] = {
 
 
 def _status_word(given: object) -> object:
-    """Accept unusual status words, because one invalid status would invalidate the block."""
+    """Replace an unusual status word with a valid one, if known."""
     word = " ".join(given.lower().replace("_", " ").split()) if isinstance(given, str) else given
     return _STATUS_WORDS.get(word, word)
 
@@ -64,7 +64,7 @@ class CritiqueBlock(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _is_not_ready_by_default(cls, values: Any) -> Any:
-        """Set a missing `ready` to false, because the first round's form does not ask for it."""
+        """Set a missing `ready` to false, because the first round's prompt does not ask for it."""
         return {"ready": False, **values} if isinstance(values, dict) else values
 
 
@@ -89,7 +89,7 @@ class ShortPoint(CritiquePoint):
 
 
 class ShortCritiqueBlock(CritiqueBlock):
-    """CritiqueBlock with length limits, for the demo model, which otherwise never stops."""
+    """A CritiqueBlock with length limits, for the demo model."""
 
     # A whole number, because llama.cpp does not enforce a schema's ranges for floats.
     score: Annotated[int, Field(ge=1, le=10)] | None = None
@@ -142,7 +142,7 @@ def _leaves_out_critical(points: tuple[Point, ...], speech: str) -> bool:
 
 
 def _marks_critical(sentence: str) -> bool:
-    """Return whether the critical symbol precedes an objection, not a word such as "none"."""
+    """Return whether an objection, and not a word such as none, follows the critical symbol."""
     _, mark, issue = sentence.partition(SEVERITY_MARKS["critical"])
     named = _CRITICAL_LABEL.sub("", issue).strip(" .!)*_")
     is_resolved = issue.lstrip().startswith("✅")
@@ -179,7 +179,7 @@ def number_points(found: Sequence[MarkedPoint], known: Sequence[Point]) -> tuple
 
 
 def note_on(objection: str, said: str) -> str:
-    """Return what was said about an objection, unless it only repeats the objection."""
+    """Return `said`, or an empty string if it only repeats the objection."""
     return "" if _words(said) == _words(objection) else said
 
 

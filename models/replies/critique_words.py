@@ -41,7 +41,7 @@ class _Signal:
 
 
 def assessment_from_text(speech: str, known: Sequence[Point]) -> Assessment | None:
-    """Parse the protocol's fixed words in a critique, if they are clear."""
+    """Parse the protocol's keywords in a critique. Return None if they are ambiguous."""
     lines = split_lines(speech)
     signal = _find_signal(lines)
     body = signal.others if signal else lines
@@ -107,7 +107,7 @@ def _is_signal(sentence: str) -> bool:
 
 
 def _may_close(before: Line) -> bool:
-    """Return whether the ready signal counts, given the line before it."""
+    """Return whether the ready signal counts after this line."""
     text = before.text.rstrip(" *_\"”)'\ufe0f")
     marked, ended = _MARK.search(text), text.endswith((".", "!", *STATUS_MARKS))
     if not before.own or text.endswith((*":,;?…–—-",)):
@@ -127,7 +127,7 @@ def _score(lines: list[Line]) -> tuple[float | None, bool]:
 
 
 def _stated_scores(text: str) -> Iterator[float]:
-    """Yield scores that a line states directly, without quoted, retracted or corrected scores."""
+    """Yield the scores that a line states, except quoted, retracted or corrected ones."""
     sentences = sentences_of(text)
     for at, sentence in enumerate(sentences):
         clauses = re.split(r",\s+|\s+[-–—]\s+", sentence)
@@ -212,7 +212,7 @@ def _severity_of(lead: str) -> Severity | None:
 
 
 def _status_of(lead: str, rest: str) -> PointStatus | None:
-    """Return the status shown by the symbols, or `open` if they contradict each other."""
+    """Return the symbols' status, `open` if they contradict each other, or None without symbols."""
     signs = {sign for sign in lead if sign in STATUS_MARKS} | set(_ENDING.findall(rest))
     states = {STATUS_MARKS[sign] for sign in signs}
     return states.pop() if len(states) == 1 else ("open" if states else None)

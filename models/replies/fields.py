@@ -1,4 +1,4 @@
-"""Reads the fields of a block in any form that models commonly use."""
+"""Reads a block's fields in any format that models commonly use."""
 
 import math
 import re
@@ -51,7 +51,7 @@ def _is_misspelt(given: str, known: str) -> bool:
 
 
 def number_in(value: Any) -> float | None:
-    """Return the number in a value, even in text such as "70%", "about 0,7" or "7/10"."""
+    """Return the number in a value such as 0.7, "70%", "about 0,7" or "7/10", or None."""
     if isinstance(value, str):
         value = _number_in_text(value)
     if isinstance(value, bool) or not isinstance(value, int | float):

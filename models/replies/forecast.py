@@ -1,4 +1,4 @@
-"""Parses forecasts from control blocks and labeled text, and builds forms for asking again."""
+"""Parses forecasts from control blocks and labeled text, and builds structured output schemas."""
 
 import math
 import re
@@ -47,7 +47,7 @@ _IN_BRACKETS = re.compile(r"\[([^\[\]]*)\]")
 
 # Each field is parsed separately; an unreadable value is left out, never corrected.
 class ArgumentBlock(BaseModel):
-    """An argument's control block, before its fields are read one by one."""
+    """An argument's control block, with its fields not yet parsed."""
 
     outcome: Any = None
     probabilities: Any = None
@@ -60,7 +60,7 @@ class ArgumentBlock(BaseModel):
 
 
 class VerdictBlock(BaseModel):
-    """The verdict's control block, before its fields are read one by one."""
+    """The verdict's control block, with its fields not yet parsed."""
 
     probabilities: Any = None
     confidence: Any = None
@@ -69,7 +69,7 @@ class VerdictBlock(BaseModel):
 
 
 class ScoreBlock(BaseModel):
-    """The control block with an argument's scores, before its fields are read one by one."""
+    """A control block with an argument's scores, not yet parsed."""
 
     model_config = ConfigDict(extra="allow")  # a field for each criterion
 
@@ -114,7 +114,7 @@ def score_from_block(
 
 
 def argument_from_text(speech: str, outcomes: Outcomes) -> ArgumentReading | None:
-    """Parse a line such as `Probabilities: yes 70 %, no 30 %`, if it has every outcome."""
+    """Parse a line like `Probabilities: yes 70 %, no 30 %`. Return None if it lacks an outcome."""
     stated = _stated_in_words(speech, outcomes)
     if stated is None:
         return None
@@ -131,7 +131,7 @@ def verdict_from_text(speech: str, outcomes: Outcomes) -> VerdictReading | None:
 
 
 def score_from_text(speech: str, argument: str, criteria: Sequence[str]) -> ScoreReading | None:
-    """Parse `Logical strength: 0.7` and the other criteria, if each appears once."""
+    """Parse lines like `Logical strength: 0.7`. Return None unless each criterion appears once."""
     scores: dict[str, float | None] = {}
     for name in criteria:
         stated = _labelled(speech, name.replace("_", r"[ _-]"))
@@ -141,13 +141,13 @@ def score_from_text(speech: str, argument: str, criteria: Sequence[str]) -> Scor
 
 
 def point_ids(text: str) -> tuple[str, ...]:
-    """Return the ids cited in brackets, such as [O1], because a bare H1 may be a half-year."""
+    """Return the ids cited in brackets, such as [O1]. A bare H1 may be a half-year."""
     cited = " ".join(_IN_BRACKETS.findall(text))
     return tuple(dict.fromkeys("".join(each) for each in _POINT_ID.findall(cited)))
 
 
 def numbers_form(outcomes: Sequence[str], *, small: bool) -> type[BaseModel]:
-    """Build a form for probabilities, in which small models choose a complete distribution."""
+    """Return a schema for probabilities. Small models choose from complete distributions."""
     supported: Any = (Literal[tuple(outcomes)], ...)
     if small and len(outcomes) <= _MOST_SPLITS:
         split: Any = (Literal[tuple(_list_splits(outcomes))], ...)
@@ -314,7 +314,7 @@ def _with_decimal_points(stated: str, outcomes: Outcomes) -> str:
 
 
 def _numbers_by_id(stated: str, outcomes: Outcomes) -> dict[str, float]:
-    """Parse the number after each id, if each id has exactly one number."""
+    """Parse the number after each id. Return an empty dict unless each id has exactly one."""
     raw: dict[str, float] = {}
     for outcome in outcomes:
         pattern = rf"(?<![\w.-]){re.escape(outcome)}(?![\w-])\W{{0,4}}?{NUMBER}(?![\w.])"
@@ -326,7 +326,7 @@ def _numbers_by_id(stated: str, outcomes: Outcomes) -> dict[str, float]:
 
 
 def _numbers_by_part(stated: str, outcomes: Outcomes) -> dict[str, float]:
-    """Parse comma-separated `NAME NUMBER`, if no outcome has two numbers."""
+    """Parse comma-separated `NAME NUMBER`. Return an empty dict if an outcome has two numbers."""
     raw: dict[str, float] = {}
     for part in _BETWEEN_OUTCOMES.split(stated):
         written = re.fullmatch(rf"\W*(\w.*?)\W{{0,4}}?{NUMBER}\W*", part, re.IGNORECASE)

@@ -57,7 +57,6 @@ class RulingBlock(BaseModel):
     @field_validator("breach", mode="before")
     @classmethod
     def _by_its_name(cls, given: object) -> object:
-        """Accept various spellings, because the call is not repeated if the block is invalid."""
         if not isinstance(given, str):
             return "none" if given is None else given
         name = "_".join(given.lower().strip(" .").replace("-", " ").split())
@@ -94,7 +93,7 @@ class PositionsBlock(BaseModel):
 
 
 class ShortPositionsBlock(PositionsBlock):
-    """PositionsBlock with length limits, for the demo model, which otherwise never stops."""
+    """A PositionsBlock with length limits, for the demo model."""
 
     positions: Annotated[list[_ShortPosition], Field(min_length=2, max_length=2)]
 
@@ -111,7 +110,7 @@ class ClaimsBlock(BaseModel):
 
 
 class ShortClaimsBlock(ClaimsBlock):
-    """ClaimsBlock with length limits, for the demo model, which otherwise never stops."""
+    """A ClaimsBlock with length limits, for the demo model."""
 
     claims: Annotated[list[_Short], Field(max_length=2)]
 
@@ -126,7 +125,7 @@ class CheckBlock(BaseModel):
     why: Annotated[str, StringConstraints(max_length=600)] = ""
 
     def of(self, claim: str, passages: Sequence[str]) -> ClaimCheck:
-        """Return the check of a claim; it is `unverifiable` if its source was not shown."""
+        """Return the claim's check: `unverifiable` if a cited source was not shown."""
         parts = (part.strip(" .[]") for part in _BETWEEN_SOURCES.split(self.source))
         named = [part for part in parts if part and part.casefold() != OWN_KNOWLEDGE]
         source, why = ", ".join(named) or OWN_KNOWLEDGE, self.why.strip()
@@ -138,7 +137,7 @@ class CheckBlock(BaseModel):
 
 
 class ShortCheckBlock(CheckBlock):
-    """CheckBlock with length limits, for the demo model, which otherwise never stops."""
+    """A CheckBlock with length limits, for the demo model."""
 
     source: Literal["own knowledge"] = "own knowledge"
     why: _Short
@@ -215,13 +214,13 @@ class ShortStatementMarks(StatementMarks):
 
 
 class ShortStageBlock(StageBlock):
-    """StageBlock with length limits, for the demo model, which otherwise never stops."""
+    """A StageBlock with length limits, for the demo model."""
 
     scores: Annotated[list[ShortStatementMarks], Field(min_length=1, max_length=4)]  # type: ignore[assignment]
 
 
 def stage_from_report(report: StageBlock, speech: str) -> StageBlock | None:
-    """Return an extracted block, leaving out scores that are not in the judge's text."""
+    """Drop extracted scores that are not in the judge's text. Return None if none remain."""
     if isinstance(report, ShortStageBlock):
         return report  # the demo model writes no scores, and its scores mean nothing
     written = {float(mark) for mark in _WRITTEN_MARK.findall(speech)}

@@ -76,7 +76,7 @@ def own_sentences(reply: str) -> list[str]:
 
 
 def plain_sentences(reply: str) -> list[str]:
-    """Return the speaker's own sentences that assert something."""
+    """Return the speaker's own sentences, without questions and retractions."""
     return [x for x in own_sentences(reply) if not RETRACTION.search(x) and "?" not in x]
 
 

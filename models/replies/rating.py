@@ -34,13 +34,13 @@ class RatingBlock(BaseModel):
 
 
 class RatingReport(RatingBlock):
-    """RatingBlock with a length limit, for small models, which otherwise never stop."""
+    """A RatingBlock with a length limit, for small models."""
 
     justification: Annotated[str, StringConstraints(min_length=1, max_length=300)]
 
 
 def ratings_from_text(speech: str) -> RatingBlock | None:
-    """Parse `Correctness: 7` and the other criteria, if each appears once."""
+    """Parse lines like `Correctness: 7`. Return None unless each criterion appears once."""
     ratings: dict[str, int] = {}
     for name in WEIGHTS:
         value = labelled_value(speech, rf"{name}(?:\s*\(\d+\s*%\))?")

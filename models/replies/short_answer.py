@@ -43,7 +43,7 @@ def brief_answer(text: str) -> str | None:
 
 
 def answer_key(answer: str) -> str:
-    """Return the same key for different spellings of a short answer."""
+    """Normalize a short answer, so that different spellings compare as equal."""
     plain = _plain(answer)
     if (letter := _LETTER.match(plain)) and not plain.casefold().startswith(("i ", "a ")):
         return letter[1].upper()
@@ -56,7 +56,7 @@ def answer_key(answer: str) -> str:
 
 
 def parse_number(answer: str) -> float | None:
-    """Return the number in an answer such as `$1,200`, `18 dollars` or `-3`, if there is one."""
+    """Return the number in an answer such as `$1,200`, `18 dollars` or `-3`, or None."""
     found = _NUMBER.fullmatch(answer.strip())
     if not found or not _UNIT.fullmatch(found[2].strip()):
         return None

@@ -1,4 +1,4 @@
-"""Finds lines that begin with a signal, which is one of the protocol's fixed words."""
+"""Finds lines that begin with a signal, a keyword of the protocol."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ _ENDS = re.compile(
 def first_signal(
     speech: str, read: Callable[[str], tuple[Signal, int] | None]
 ) -> tuple[Signal, str] | None:
-    """Return the signal of the first line, or of later lines that agree, and the text after it."""
+    """Return the first line's signal, or one on which later lines agree, and the text after it."""
     lines = list(opening_lines(speech))
     found = [(line, signal) for line in lines if (signal := read(line)) is not None]
     if not found:
@@ -35,7 +35,7 @@ def first_signal(
 
 
 def labelled_value(speech: str, label: str) -> str:
-    """Return the value in `Label: value`, if exactly one line has this label."""
+    """Return the value in the only `Label: value` line, or an empty string."""
     # No part matches across lines, because that takes seconds for thousands of empty lines.
     pattern = rf"^(?:[^\S\n]|[-*#])*{label}[*_]*[^\S\n]*:[*_]*\s*(.+)"
     found: list[str] = re.findall(pattern, own_text(speech), re.IGNORECASE | re.MULTILINE)

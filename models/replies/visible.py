@@ -37,14 +37,14 @@ def split_thinking(text: str) -> tuple[str, str]:
 
 
 class SpeechFilter:
-    """Removes thinking and control blocks from a stream; JSON is held back until complete."""
+    """Removes thinking and control blocks from a stream. JSON is held back until complete."""
 
     def __init__(self, hidden_mark: str) -> None:
         self._mark = hidden_mark
         self._splitter = _Splitter()
         self._held = ""
         self.is_hiding = False
-        """Whether a control block is being written now."""
+        """Whether a control block is being streamed now."""
 
     def feed(self, piece: str) -> str:
         shown = self._visible(self._splitter.feed(piece))
@@ -76,7 +76,7 @@ def _nonce_of(text: str) -> object:
 
 @dataclass
 class _Splitter:
-    """Splits a stream into parts, in time proportional to the length."""
+    """Splits a stream into parts in linear time."""
 
     _kind: Kind = "text"
     _held: list[str] = field(default_factory=list)
@@ -130,7 +130,7 @@ class _Splitter:
                     at += 1
 
     def _release_code(self) -> Iterator[Part]:
-        """Release a code block that cannot be a control block, so that it is streamed."""
+        """Stream a code block as soon as it cannot be a control block."""
         whole = "".join(self._held)
         self._may_be_code = len(whole) < _MOST_SPACE
         if _CODE.match(whole):
@@ -173,7 +173,7 @@ class _Splitter:
         return at + len(opening)
 
     def _find_end(self, text: str, at: int) -> tuple[int, Kind | None]:
-        """Return where the part ends and its kind, or None as the kind if it does not end here."""
+        """Return the end and kind of the part. The kind is None if the part does not end here."""
         if self._kind == "object":
             return self._find_end_of_object(text, at)
         close = _CLOSE if self._kind == "thinking" else _FENCE

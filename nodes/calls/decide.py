@@ -73,7 +73,7 @@ async def decide(
     reader: Reader[Block, Read],
     known: Sequence[Point] = (),
 ) -> Decided[Read]:
-    """Take a turn and parse the decision. Failures are raised, so that a resume retries it."""
+    """Take a turn and parse its decision. A failure is raised, so a resume retries the turn."""
     spoken = await take_turn_once(state, runtime, seat, phase, part, reader.written)
     read = _read(spoken, runtime, reader)
     (decided,) = await _extract_unread([(state, seat)], runtime, [read], reader, known)
@@ -90,7 +90,7 @@ async def decide_calls(
     reader: Reader[Block, Read],
     known: Sequence[Point] = (),
 ) -> list[Decided[Read] | ModelFailed]:
-    """Make several calls in parallel. Failures are returned, so that a resume keeps them."""
+    """Make calls in parallel and parse their decisions. Failures are returned, not raised."""
     asked = await gather_results(
         [_ask_once(state, runtime, seat, phase, part, reader.written) for state, seat in calls]
     )
@@ -128,7 +128,7 @@ _ask_once = stored_task("_ask", _ask)
 
 
 def store_failure(failure: ModelFailed) -> StoredTurn:
-    """Convert a failure to a result; raising it would renumber later tasks on resume."""
+    """Convert a failure to a task result. Raising it would renumber later tasks on resume."""
     return {"spoken": None, "failed": dict(vars(failure))}
 
 
@@ -172,7 +172,7 @@ def block_of(runtime: Runtime[Any], spoken: TurnResult, form: type[Block]) -> Bl
 
 
 def in_words(runtime: Runtime[Any], turn: Turn) -> Turn:
-    """Replace the text of a turn that is only a control block with a placeholder."""
+    """If a turn's text is only a control block, replace the text with a placeholder."""
     if without_block(turn.text, nonce(debate_id(runtime), turn.id)):
         return turn
     length = turn.length and turn.length.model_copy(update={"tokens": 0})

@@ -98,7 +98,7 @@ def _check_quotes(*given: Any) -> tuple[QuoteCheck, ...]:
 
 
 def _shown(state: DebateState, speaker: str) -> list[str]:
-    """Return the texts, other than documents, that a speaker may quote."""
+    """Return all texts that a speaker may quote, except documents."""
     turns = state.get("turns", [])
     given = [state["question"], state.get("request"), [seat.position for seat in state["seats"]]]
     said = [turn.text for turn in turns]

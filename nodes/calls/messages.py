@@ -1,4 +1,4 @@
-"""Streams words as LangGraph messages, for clients of a server that do not read our events."""
+"""Streams text as LangGraph messages for clients that do not read our events."""
 
 from typing import Any
 

@@ -25,7 +25,7 @@ _UNREADABLE = "Your answer could not be read."
 
 @dataclass(frozen=True)
 class WrittenForm:
-    """The rules for a person's turn, and how to check and complete its text."""
+    """The rules for a person's turn, with functions that check and complete the text."""
 
     request: str = ""  # empty if any text will do
     is_readable: Callable[[str], bool] = lambda _: True
@@ -42,7 +42,7 @@ async def ask_person(
     phase: PhaseName,
     form: WrittenForm,
 ) -> str:
-    """Return the person's recorded answer, or ask if there is none."""
+    """Ask the person, or return the recorded answer if there is one."""
     wanted = form.request or f"Write the {PHASES[phase].label}."
     asked = {
         "round": state["round"],

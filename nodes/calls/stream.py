@@ -47,7 +47,7 @@ def report_problem(
     restart: bool = False,
     phase: PhaseName | Literal[""] = "",
 ) -> Degradation:
-    """Report a problem to viewers; `restart` tells them to discard the call's text so far."""
+    """Report a problem to viewers. `restart` makes them discard the call's text so far."""
     whom = seat.id if seat else None
     runtime.stream_writer(
         node_event("degraded", number, why, what=what, seat=whom, restart=restart, phase=phase)
@@ -56,7 +56,7 @@ def report_problem(
 
 
 def announce_reading(runtime: Runtime[Any], seat: Seat, turn: Turn) -> None:
-    """Tell viewers that a decision is being parsed, because nothing is streamed meanwhile."""
+    """Tell viewers that the turn's decision is being parsed."""
     length = count_tokens(turn.text)
     said = TurnStream(runtime, seat, turn.round, "", turn.phase, tokens_before=length)
     said.announce_block("\n")
@@ -128,7 +128,7 @@ class TurnStream:
         self._send_chunk("")
 
     def text(self, piece: str, model: str) -> None:
-        """Add text, which is sent in batches because many models stream single tokens."""
+        """Add text. It is sent in batches, because many models stream single tokens."""
         self._model = model
         self._unread += piece
         if time.monotonic() - self._read_at >= _SECONDS_BETWEEN_CHUNKS:
@@ -159,7 +159,7 @@ class TurnStream:
         self._send_chunk(words, deciding=True)
 
     def send_if_silent(self, text: str, model: str) -> None:
-        """Send a reply that was not streamed because of a crash."""
+        """Send a reply unless some of it was already streamed."""
         if text and not self._has_text:
             self.text(text, model)
             self.flush()

@@ -57,5 +57,5 @@ class _Checked(Awaitable[Result]):
 def stored_task(
     name: str, function: Callable[Given, Awaitable[Result]], earlier_form: Any = None
 ) -> StoredTask[Given, Result]:
-    """Make a task, so that a finished call is not repeated or paid for again after a crash."""
+    """Make a task whose finished calls are not repeated or paid for again after a crash."""
     return StoredTask(name, function, earlier_form)

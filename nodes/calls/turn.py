@@ -51,7 +51,7 @@ class Extraction(TypedDict):
 
 
 def next_turn_id(state: DebateState, phase: PhaseName, seat: str) -> str:
-    """Return a turn id that stays the same after a resume, so that no turn is stored twice."""
+    """Return the turn's id. A resumed turn gets the same id, so it is not stored twice."""
     label = state["cue"].label if "cue" in state else ""
     first = ".".join(part for part in (f"r{state['round']}", phase, seat, label) if part)
     same = [turn for turn in state.get("turns", []) if f"{turn.id}.".startswith(f"{first}.")]
@@ -265,7 +265,7 @@ extract_once = stored_task("report", extract_decision)
 
 
 async def gather_results(calls: Sequence[Awaitable[Result]]) -> list[Result | ModelFailed]:
-    """Wait for all calls, so that a failure or pause of one does not lose the other answers."""
+    """Wait for all calls, even if one fails, and return each one's result or ModelFailed."""
     results = await asyncio.gather(*calls, return_exceptions=True)
     kept: list[Result | ModelFailed] = []
     for each in results:

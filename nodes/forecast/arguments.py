@@ -54,7 +54,7 @@ def all_arguments(state: DebateState) -> list[ScoredArgument]:
 
 
 def kept_arguments(state: DebateState) -> list[ScoredArgument]:
-    """Return each role's best argument in a round, ignoring versions that were replaced."""
+    """For each role and round, return the argument that counts: the best, or one argued anew."""
     kept: dict[tuple[int, str], ScoredArgument] = {}
     for said in all_arguments(state):
         key = (said.turn.round, said.role)
@@ -74,7 +74,7 @@ def reach_goal(arguments: Iterable[ScoredArgument]) -> list[bool]:
 
 
 def misses_goal(arguments: Iterable[ScoredArgument], expected: int = 0) -> bool:
-    """Return whether too few arguments are good, even if `expected` more were good."""
+    """Return whether too few arguments are good, counting `expected` more as good."""
     reached = [*reach_goal(arguments), *[True] * expected]
     return sum(reached) < QUALITY_GOAL * len(reached)
 
@@ -123,7 +123,7 @@ def verdict_numbers(state: DebateState) -> Distribution:
 
 
 def cited_precedents(state: DebateState) -> list[PastEvent]:
-    """Return the Historian's precedents without duplicates, even those in replaced arguments."""
+    """Return the Historian's distinct precedents, including those in replaced arguments."""
     events = (
         event
         for said in all_arguments(state)

@@ -89,7 +89,7 @@ async def speak(
     about: Turn | None,
     deadline: Deadline,
 ) -> TurnResult | ModelFailed:
-    """Take a turn before the deadline, or return the failure if the debate can continue."""
+    """Take a turn before the deadline. Return a failure that does not end the debate."""
     stored = await _speak_once(state, runtime, seat, phase, part, about, deadline)
     return turn_or_failure(stored if "failed" in stored else _from_old_form(stored, seat))
 
@@ -134,7 +134,7 @@ def _with_shorter_timeouts(
     seconds: float,
     limit: Literal["idle_timeout", "total_timeout"],
 ) -> Runtime[Any]:
-    """Divide the time among the seat's models, so that none can use up all of it."""
+    """Limit each of the seat's models to an equal share of the time."""
     if not seat.fallback_models:
         return runtime
     share = seconds / (1 + len(seat.fallback_models))

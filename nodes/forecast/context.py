@@ -1,4 +1,4 @@
-"""Selects the facts in a forecast's request that fit into a prompt."""
+"""Selects facts from a forecast's request that fit into a prompt."""
 
 from collections.abc import Iterable, Iterator
 from datetime import date
@@ -36,7 +36,7 @@ def question_and_outcomes(question: str, context: PredictionContext) -> str:
 
 
 def day_of_forecast(context: PredictionContext, started: date) -> date:
-    """Return the day of the forecast, or the start of the timeframe in a backtest."""
+    """Return the day the debate started or, in a backtest, the first day of the timeframe."""
     timeframe = context.data_summary.timeframe
     is_backtest = timeframe.end is not None and timeframe.end < started
     return timeframe.start if is_backtest and timeframe.start else started
@@ -50,7 +50,7 @@ def room_for_facts(settings: ForecastSettings, part: str) -> int:
 
 
 def shown_facts(context: PredictionContext, room: int) -> Sections:
-    """Choose the first fact of every section, then more facts from each section while they fit."""
+    """Return every section's first fact, and then as many further facts as fit."""
     sections = facts_of(context)
     shown = {name: facts[:1] for name, facts in sections.items()}
     if size_of(_lines(shown)) > room:

@@ -57,7 +57,7 @@ async def _join(calls: Sequence[Awaitable[CallResults]]) -> CallResults:
 
 
 def _below_goal(state: DebateState, given_up: list[str]) -> list[ScoredArgument]:
-    """Return the arguments to improve if too few in this round are good enough."""
+    """Return this round's arguments to improve, if too few arguments are good."""
     if not misses_goal(kept_arguments(state), expected=len(state["waiting"])):
         return []
     return [
@@ -149,7 +149,7 @@ async def _argue_anew(
     clock: Clock,
     publisher: TurnPublisher,
 ) -> CallResults:
-    """Let a role argue again, because an argument that it answered was replaced."""
+    """Let a role argue again after an argument it answered was replaced."""
     seat, part = seat_with_id(state, earlier.seat), round_phase(node_runtime.context, earlier.round)
     argued = await argue(state, node_runtime, seat, part, None, clock.end_of("second_versions"))
     if not argued["turns"]:

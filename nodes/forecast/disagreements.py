@@ -15,7 +15,7 @@ _WORD = re.compile(r"\w+|(?<!\w)-(?=\d)|[−+<>=]")
 
 
 def disputable(outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
-    """Return the outcomes to compare; with two outcomes, comparing one is enough."""
+    """Return the outcomes to compare: all, or only the first of two."""
     return outcomes[:1] if len(outcomes) == 2 else outcomes
 
 
@@ -33,7 +33,7 @@ def key_disagreements(said: Arguments, outcomes: Sequence[Outcome]) -> Iterator[
 def disagreement_map(
     kept: Arguments, outcomes: Sequence[Outcome], verdict: VerdictReading | None
 ) -> tuple[Disagreement, ...]:
-    """List the judge's topics, and any disagreement on an outcome that no topic covers."""
+    """Return disagreements by the judge's topics, then those on outcomes that no topic covers."""
     named = [_by_topic(kept, each) for each in _merge_topics(verdict.disputes if verdict else ())]
     topics = [each for each in named if len(each.positions) > 1]
     divided = (
@@ -67,7 +67,7 @@ def _by_topic(kept: Arguments, dispute: Dispute) -> Disagreement:
 
 
 def _by_outcome(kept: Arguments, outcome: Outcome) -> Disagreement:
-    """Build the disagreement about an outcome, named after its two most distant points."""
+    """Return the disagreement about an outcome. Its topic names the two most distant points."""
     low, high = max(
         (_extremes(said, outcome.id) for said in _rounds(kept) if _disagree(said, outcome.id)),
         key=lambda extremes: (

@@ -72,7 +72,7 @@ def consensus(distributions: Sequence[Distribution], outcomes: Sequence[str]) ->
 def combine_with_judge(
     judge: Distribution, agreed: Distribution, judge_weight: float, outcomes: Sequence[str]
 ) -> dict[str, float]:
-    """Average the judge and the consensus; if one is missing, take the other."""
+    """Return the weighted mean of judge and consensus. If one is missing, use the other."""
     pooled: dict[str, float] = {}
     for outcome in outcomes:
         if outcome in judge and outcome in agreed:
@@ -122,7 +122,7 @@ def movement(
 
 
 def composite(scores: Mapping[str, float], weighting: Mapping[str, float]) -> float:
-    """Return the weighted mean, with Decimal because limits are compared exactly."""
+    """Return the weighted mean, computed in Decimal to avoid rounding errors."""
     weights = {name: Decimal(str(weighting[name])) for name in scores}
     total = sum(weights[name] * Decimal(str(score)) for name, score in scores.items())
     return round(float(total / sum(weights.values())), DECIMALS)
@@ -169,7 +169,7 @@ def fitted_factor(resolved: Sequence[tuple[Distribution, str]]) -> float:
 
 
 def _lowest(cost: Callable[[float], float], left: float, right: float) -> float:
-    """Find the only minimum, by golden-section search."""
+    """Return the position of the only minimum, by golden-section search."""
     golden = (math.sqrt(5) - 1) / 2
     while right - left > 1e-4:
         inner_left, inner_right = right - golden * (right - left), left + golden * (right - left)

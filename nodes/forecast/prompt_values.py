@@ -144,7 +144,7 @@ class _ForecastValues:
         return f"Said before it, and so no longer new:\n{points}" if points else ""
 
     def _points(self, said: list[ScoredArgument], room: int, *first: str) -> str:
-        """List the points that fit, with up to half of the room for earlier rounds."""
+        """List the points that fit. Earlier rounds get up to half of the room."""
         newest = max((each.turn.round for each in said), default=0)
         new = self._point_lines(s for s in said if s.turn.round == newest)
         old = self._point_lines(s for s in reversed(said) if s.turn.round < newest)
@@ -215,7 +215,7 @@ class _ForecastValues:
         return "\n".join([*lines, *([self.data("criteria", "\n".join(own))] if own else [])])
 
     def _sample_point(self) -> str:
-        """Return the id of another role's point in the last round, as an example to cite."""
+        """Return the id of another role's latest point, as an example of a citation."""
         number = self.state["round"]
         shown = [each for each in self._others() if each.reading.point and each.turn.round < number]
         newest = max((said.turn.round for said in shown), default=0)

@@ -33,7 +33,7 @@ def rounds_timeout(settings: ForecastSettings) -> float:
 
 
 def seconds_until_due(settings: ForecastSettings, round_number: int, part: RoundPart) -> float:
-    """Return when a part is due, in seconds from the start of the debate."""
+    """Return when a round's part is due, in seconds from the start of the debate."""
     shares = [_NEXT_ROUND**number for number in range(settings.max_rounds)]
     done = sum(shares[: round_number - 1]) + shares[round_number - 1] * _DUE[part]
     return rounds_timeout(settings) * done / sum(shares)

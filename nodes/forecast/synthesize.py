@@ -23,7 +23,7 @@ from contend.nodes.timing import span_since, steady_now
 
 
 async def synthesize(state: DebateState, runtime: Runtime[Any]) -> dict[str, Any]:
-    """Ask for the verdict, and compute the forecast even without one."""
+    """Ask for the verdict and compute the forecast, even if the verdict fails."""
     settings: ForecastSettings = runtime.context
     judge, number, began = seat_with_role(state, "judge"), state["round"], steady_now()
     about = {"model": judge.model, "role": judge.role, "seat": judge.id}

@@ -12,7 +12,7 @@ _FIRST_SEATED = "of those conceded to as often, it sits first at the table"
 def seats_that_stay(
     concessions: Mapping[str, str], active: Sequence[str], credit: Mapping[str, int]
 ) -> dict[str, str]:
-    """Return the seats that stay despite conceding, one per circle, with the reasons."""
+    """When seats concede in a circle, one of them stays. Return those seats with the reasons."""
     if not concessions:
         return {}
     groups = [active] if len(concessions) == len(active) else _circles(concessions)
@@ -36,7 +36,7 @@ def is_supported(conviction: Conviction) -> bool:
 
 
 def upheld_concession(answers: Sequence[object], *, verify: bool) -> str | None:
-    """Return the seat that all answers concede to, or None."""
+    """Return the seat to which all answers concede, or None."""
     said = [each for each in answers if isinstance(each, Conviction)]
     named = {each.convinced_by for each in said}
     if not said or len(said) < len(answers) or len(named) > 1:

@@ -28,7 +28,7 @@ def concessions_so_far(state: DebateState, settings: DebateSettings, seat_id: st
 
 
 def own_concession(state: DebateState, seat_id: str, fence: Callable[[str, str], str]) -> str:
-    """Return what a seat said when it conceded, which the history does not show."""
+    """Return a prompt section with the argument and quote of the seat's last concession."""
     claim, _ = _last_concession(state, seat_id)
     given = {"Argument": claim.argument, "Quote": claim.quote}
     lines = [f"{name}: {text}" for name, text in given.items() if text]

@@ -25,7 +25,7 @@ def openings(sides: Sequence[str]) -> list[Step]:
 
 
 def argument_round(sides: Sequence[str], number: int) -> list[Step]:
-    """Schedule a round; with more than two sides, each chooses whom to rebut."""
+    """Return a round's steps. With more than two sides, each side chooses whom to rebut."""
     if len(sides) == 2:
         first, second = sides
         exchanges = [*_exchange(first, second), *_exchange(second, first)]
@@ -78,7 +78,7 @@ def planned_rounds(settings: ModeratedSettings, turns: Sequence[Turn]) -> int:
 def possible_change(
     settings: ModeratedSettings, turns: Sequence[Turn], number: int
 ) -> Literal["extend", "cut"] | None:
-    """Return `extend` after the last planned round, `cut` before it, or None if not allowed."""
+    """Return `extend` after the last planned round, `cut` after earlier ones, or None."""
     planned = planned_rounds(settings, turns)
     if not settings.moderator_may_adjust:
         return None
@@ -104,7 +104,7 @@ def stages(turns: Sequence[Turn]) -> list[list[Turn]]:
 
 
 def with_sides_reversed(stage: Sequence[Turn]) -> list[Turn]:
-    """Return the stage with the sides reversed, keeping each rebuttal after its argument."""
+    """Return the stage with the sides in reverse order, but each rebuttal after its argument."""
     blocks: list[list[Turn]] = []
     for turn in stage:
         if turn.phase != "rebuttal" or not blocks:

@@ -99,7 +99,7 @@ def final_scores(
 
 
 def find_winner(standings: Sequence[SideScore], margin: float) -> Result:
-    """Find the side that leads in both reading orders, and by the margin in total."""
+    """Find the side that leads in both reading orders, and by at least the margin in total."""
     if any(len(score.orders) < len(_ORDERS) for each in standings for score in each.turns):
         return Result(None, _INCOMPLETE)
     lead = _lead(standings)
@@ -128,7 +128,7 @@ def _lead(standings: Sequence[SideScore]) -> float | None:
 
 
 def _format_below(lead: float, margin: float) -> str:
-    """Format a lead so that rounding does not lift it to the margin."""
+    """Format a lead with enough decimals to show that it is below the margin."""
     shown = (f"{lead:.{decimals}f}" for decimals in range(2, 10))
     return next((text for text in shown if float(text) < margin), str(lead))
 

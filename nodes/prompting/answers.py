@@ -17,7 +17,7 @@ def answers_of(state: DebateState, seat: str) -> list[Turn]:
 
 
 def answer_part(text: str) -> str:
-    """Return the part of a turn under the heading Revised answer, or all of it without one."""
+    """Return the text under the heading Revised answer, or the whole text if there is none."""
     return _REVISED.split(text)[-1].strip() or text
 
 

@@ -37,7 +37,7 @@ _CUT = "…"
 
 
 def room_beside_reply(seat: Seat, settings: DebateSettings) -> int | None:
-    """Return the tokens in the window that a reply leaves free, or None if unlimited."""
+    """Return the context window's tokens minus room for a reply, or None if unlimited."""
     window = window_for(seat.model, settings)
     return None if window is None else window - min(_LONGEST_REPLY, window // _REPLY_SHARE)
 
@@ -51,7 +51,7 @@ def room_for_prompt(seat: Seat, settings: DebateSettings) -> int | None:
 def fit_items(
     items: Sequence[Item], room: int | None, text_of: Callable[[Item], str]
 ) -> tuple[Item, ...]:
-    """Return the first items that fit into a prompt's share for such items."""
+    """Return the first items that fit into their share of the prompt."""
     if room is None:
         return tuple(items)
     left = BYTES_PER_TOKEN * room // _MATERIAL_SHARE
@@ -70,7 +70,7 @@ class Excerpt:
     left_out: int = 0
     paragraphs: int = 0
     characters: int = 0
-    """The length of the whole answer if only the beginning is shown."""
+    """Length of the whole answer; 0 unless only the beginning is shown."""
 
     @property
     def note(self) -> str:
@@ -88,7 +88,7 @@ class Excerpt:
 
 
 def split_room(sizes: Sequence[int], room: int) -> list[int]:
-    """Split the room equally; what short texts do not need goes to longer ones."""
+    """Split the room equally. Room that short texts do not need goes to longer texts."""
     given = [0] * len(sizes)
     left = max(0, room)
     for done, index in enumerate(sorted(range(len(sizes)), key=lambda each: sizes[each])):
@@ -98,7 +98,7 @@ def split_room(sizes: Sequence[int], room: int) -> list[int]:
 
 
 def keep_ending(text: str, room: int) -> Excerpt:
-    """Return the last paragraphs that fit completely into this many bytes."""
+    """Return the last whole paragraphs that fit into `room` bytes."""
     if len(text.encode()) <= room:
         return Excerpt(text)
     paragraphs = _BETWEEN_PARAGRAPHS.split(text.strip())
@@ -121,7 +121,7 @@ def keep_beginning(text: str, characters: int) -> Excerpt:
 
 
 def whole_sentences(text: str) -> str:
-    """Return the complete sentences of a truncated text, or its words if there are none."""
+    """Return a truncated text's complete sentences or, if there are none, its complete words."""
     end = _last_sentence_end(f"{text} ", len(text) + 1)
     return text[:end] if end or not text.strip() else _cut_at_word(text, text)
 

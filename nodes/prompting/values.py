@@ -53,7 +53,7 @@ def prompt_text(seat: Seat, settings: DebateSettings, part: str) -> str:
 
 
 def prompt_name(folder: str, role: str, part: str) -> str:
-    """Return the name of the role's prompt or, if missing, the protocol's or a shared prompt."""
+    """Return the name of the first existing prompt: the role's, the protocol's or a shared one."""
     shared = "shared/small" if folder.endswith("/small") else "shared"
     names = (f"{folder}/{role}.{part}", f"{folder}/all.{part}")
     return next(filter(exists, names), f"{shared}/{role}.{part}")
@@ -70,7 +70,7 @@ def _control(protocol: str, part: str) -> str:
 
 
 def fence_mark(debate_id: str) -> str:
-    """Return the nonce for a debate's fences, which is constant so that prompts can be cached."""
+    """Return the nonce in a debate's fences. It never changes, so that prompts can be cached."""
     return hashlib.sha256(f"{debate_id}/fence".encode()).hexdigest()[:6]
 
 
@@ -129,7 +129,7 @@ class PromptContent:
             yield self._about_tools()
 
     def stable_characters(self, turns: list[Turn], text: str) -> int | None:
-        """Count the characters that another prompt to the model repeats, if there is one."""
+        """Return how many characters another prompt to the model shares, or None without one."""
         # After a tool call, the whole prompt is sent again.
         if self.seat.tools or self.strategy.repeats_prompt(self.state, self.seat, self.part):
             return self._repeated_characters(turns, text)
@@ -146,7 +146,7 @@ class PromptContent:
         return next((len(each) for each in repeated if text.startswith(each)), 0)
 
     def _as_last_marked(self) -> "PromptContent | None":
-        """Return the content of the model's last prompt that was marked to be repeated, if any."""
+        """Return the content of the model's last prompt that was marked for caching, if any."""
         said = self.state.get("turns", [])
         last = next(filter(self._was_marked, reversed(said)), None)
         if last is None or "final_answer" in self.state:
@@ -310,7 +310,7 @@ class PromptContent:
         return "\n".join(["## The user added", *said]) if said else ""
 
     def _rated_text(self) -> str | None:
-        """Return the text that a judge is to score, or None for other prompts."""
+        """Return the text to score if this prompt asks for scores, else None."""
         if self.part not in ("score", "scores"):
             return None
         about = self.state["cue"].turns if "cue" in self.state else ()

@@ -209,7 +209,7 @@ def _citations(text: str, documents: Collection[str]) -> Citations:
 
 
 def references(citation: str, documents: Collection[str]) -> tuple[Reference, ...]:
-    """Parse `[Handbook: p. 12; 13-14]` as page 12 and pages 13 to 14 in `handbook`."""
+    """Parse `[Handbook: p. 12; 13-14]` as page 12 and pages 13 to 14 of `handbook`."""
     found: list[Reference] = []
     written = ""
     book = _COMMA.match(citation)
@@ -229,7 +229,7 @@ def references(citation: str, documents: Collection[str]) -> tuple[Reference, ..
 
 
 def _count_continued(prose: str, following: Sequence[str], documents: Collection[str]) -> int:
-    """Count the further paragraphs of a quote that ends with a citation."""
+    """Count the following paragraphs that continue a quote ending with a citation."""
     if not following or not _WORTH.search(prose):
         return 0
     seen = _mask_code(prose)

@@ -1,4 +1,4 @@
-"""Normalizes text to words, so that only meaningful differences between texts remain."""
+"""Normalizes text to words for comparing quotes, removing insignificant differences."""
 
 import html
 import re
@@ -134,7 +134,7 @@ class QuoteWords:
         return cls("".join([*pieces, spelled[reached:]]), hyphens, tuple(hyphens))
 
     def holds(self, part: "QuoteWords", at: int) -> bool:
-        """Return whether hyphens here match hyphens in `part`, because re-sign is not resign."""
+        """Return whether the hyphens at `at` match those in `part`: re-sign is not resign."""
         low, high = bisect_right(self.places, at), bisect_left(self.places, at + len(part.text))
         own = {place - at: self.hyphens[place] for place in self.places[low:high]}
         return own == part.hyphens or all(
@@ -145,7 +145,7 @@ class QuoteWords:
 
 
 def trimmed(words: Sequence[str]) -> Sequence[str]:
-    """Remove symbols around the words, except next to a number, because 5 % is not 5 $."""
+    """Remove leading and trailing symbols, but keep a number's sign, as in `5 %`."""
     wordy = [nth for nth, word in enumerate(words) if any(map(in_word, word))]
     if not wordy:
         return []

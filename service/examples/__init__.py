@@ -8,14 +8,14 @@ from typing import Any
 
 @cache
 def examples_of_operations() -> dict[str, dict[str, Any]]:
-    """Return an `answer`, and a `request` if there is a body, by operation ("GET /path")."""
+    """Return examples by operation, such as `GET /path`: an `answer` and any `request` body."""
     found: dict[str, dict[str, Any]] = _read("api")
     return found
 
 
 @cache
 def example(name: str) -> Any:
-    """Return a forecast's request, its result, or a part of the result, such as `round`."""
+    """Return the example named `request` or `result`, or a part of the result such as `round`."""
     if name in ("request", "result"):
         return _read(name)
     result = example("result")

@@ -84,7 +84,10 @@ async def test_an_input_is_an_object(given: Any) -> None:
 
 async def test_edits_made_together_are_merged_in_order(graph: Any) -> None:
     before = (await graph.aget_state(CONFIG)).values["settings"]
-    edits = [{"settings": {"pause": "never"}}, {"settings": {"max_rounds": 5}}]
+    edits: list[dict[str, Any]] = [
+        {"settings": {"pause": "never"}},
+        {"settings": {"max_rounds": 5}},
+    ]
     steps = [[StateUpdate(edit, "critique")] for edit in edits]
     await graph.abulk_update_state(CONFIG, steps)
     after = (await graph.aget_state(CONFIG)).values["settings"]

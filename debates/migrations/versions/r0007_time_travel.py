@@ -1,4 +1,4 @@
-"""Adds tables for recorded model calls, used in replays, and for the origins of forks."""
+"""Adds tables for recorded model calls and for the origins of forks."""
 
 import sqlalchemy as sa
 from alembic import op

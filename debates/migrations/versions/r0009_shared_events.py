@@ -1,4 +1,4 @@
-"""Lets an event of a fork refer to the same event of the parent."""
+"""Lets a fork's event refer to the event that it shares with the parent."""
 
 import sqlalchemy as sa
 from alembic import op

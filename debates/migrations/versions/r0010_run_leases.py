@@ -1,4 +1,4 @@
-"""Adds columns for a server's lease on the run; the client holds the lease on the record."""
+"""Adds columns for a server's lease on a run, separate from the lease on the record."""
 
 import sqlalchemy as sa
 from alembic import op
