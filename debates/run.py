@@ -37,7 +37,7 @@ from contend.graph.errors import (
     NotRecorded,
     Paused,
 )
-from contend.graph.events import EventName, node_event, turn_event
+from contend.graph.events import EventName, events_received_by, node_event, turn_event
 from contend.graph.protocols.base import strategy_for
 from contend.graph.record import Status
 from contend.graph.settings import DebateSettings
@@ -157,7 +157,8 @@ class _Run:
 
     async def _run(self, given: DebateState | Command[Any] | None) -> None:
         try:
-            interrupted = await self._stream(given)
+            with events_received_by(self.announcer.pass_on):
+                interrupted = await self._stream(given)
         except (LeaseLost, DatabaseUnavailable):
             raise
         except (GraphDrained, Paused, asyncio.CancelledError) as stopped:
@@ -290,6 +291,8 @@ class _Run:
             control=self.control,
             version="v2",
         ):
+            if part["type"] == "custom" and isinstance(part["data"], Exception):
+                raise part["data"]
             if part["type"] == "custom":
                 self.announcer.pass_on(part["data"])
             elif part["type"] == "values":

@@ -1,5 +1,9 @@
 """Events that nodes send to viewers. New ones may be added; existing ones must not change."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from typing_extensions import TypedDict
@@ -52,6 +56,39 @@ class NodeEvent(TypedDict):
     round: int | None
     content: str
     metadata: dict[str, Any]
+
+
+Send = Callable[[Any], None]
+"""Sends an event to viewers."""
+
+_receiver: ContextVar[Callable[[Send, NodeEvent], None] | None] = ContextVar("receiver")
+
+
+@contextmanager
+def events_received_by(receive: Callable[[NodeEvent], None]) -> Iterator[None]:
+    """Make nodes pass events to `receive`. Its exceptions are sent through LangGraph's stream."""
+    is_open = True
+
+    def pass_on(send: Send, event: NodeEvent) -> None:
+        if not is_open:  # a call may end later than its run
+            return
+        try:
+            receive(event)
+        except Exception as error:  # noqa: BLE001 - it must not look like a failed model call
+            send(error)
+
+    token = _receiver.set(pass_on)
+    try:
+        yield
+    finally:
+        _receiver.reset(token)
+        is_open = False
+
+
+def event_writer(send: Send) -> Send:
+    """Return what passes events to the receiver, or LangGraph's slower `send` without one."""
+    receive = _receiver.get(None)
+    return partial(receive, send) if receive else send
 
 
 def chunk_event(role: str, phase: PhaseName | Literal[""] = "") -> EventName:

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from contend.graph import runners
 from contend.graph.errors import BadInput
-from contend.graph.events import node_event
+from contend.graph.events import event_writer, node_event
 from contend.graph.settings import DebateSettings, read_stored
 from contend.graph.state import DebateState
 from contend.graph.values import Seat
@@ -35,7 +35,9 @@ def with_thread_settings(node: Node, model: type[DebateSettings]) -> Node:
             changed = await _changed_state(state, runtime, settings)
             state, update = {**state, **changed}, {**update, **changed}
         await runners.save_state(model.protocol, debate_id(runtime), state)
-        return {**update, **await node(state, runtime.override(context=settings))}
+        writer = event_writer(runtime.stream_writer)
+        own = runtime.override(context=settings, stream_writer=writer)
+        return {**update, **await node(state, own)}
 
     return run
 
