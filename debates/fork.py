@@ -233,7 +233,7 @@ def _ends_rounds(event: Event) -> bool:
 async def run_again(
     records: Repository, parent: StoredDebate, point: ForkPoint, reporter: Reporter | None = None
 ) -> StoredDebate:
-    """Store a new debate with the parent's input that reuses recorded calls up to the point."""
+    """Store a new debate that has the parent's input and reuses its calls up to the fork point."""
     if not await asyncio.to_thread(records.recordings.read, parent.id):
         raise BadInput(f"Debate {parent.id[:8]} has no recording that could be reused.")
     if await asyncio.to_thread(records.origin, parent.id):

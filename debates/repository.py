@@ -247,7 +247,7 @@ class Repository:
             return connection.execute(query).scalar()
 
     def give_up(self, debate_id: str, reason: str) -> None:
-        """Mark an unfinished debate as failed, unless a process runs it."""
+        """Mark an unfinished debate as failed, unless a process is running it."""
         debates = tables.debates
         free = sa.and_(debates.c.id == debate_id, debates.c.lease_owner.is_(None))
         failed = debates.update().where(free, debates.c.status.not_in(["done", "failed"]))

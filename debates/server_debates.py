@@ -64,7 +64,7 @@ def _refuse_known(records: Repository, debate_id: str, task_id: str | None) -> N
 
 
 def is_only_prepared(debate: StoredDebate) -> bool:
-    """Return whether a server stored this debate and no client has taken it over."""
+    """Return whether a server has created the debate, but no client has started running it."""
     is_ours = debate.ran_on is None or debate.server is not None
     return not is_ours and debate.last_seq == 0 and debate.status in ("paused", "interrupted")
 

@@ -119,7 +119,7 @@ def configure(
 def settings_from(
     protocol: str, values: Mapping[str, Any], source: str, preset: Preset | None = None
 ) -> DebateSettings:
-    """Return settings from a program's values, ignoring variables and the config file."""
+    """Return settings from the given values alone, ignoring the environment and config file."""
     schema = _schema(protocol)
     given = _from_preset(schema, preset) if preset else {}
     given |= {_known(schema, name, source): Given(value, source) for name, value in values.items()}

@@ -69,7 +69,7 @@ class JudgedPair:
 
 @dataclass(frozen=True)
 class JudgeFigures:
-    """A judge's results on pairs; the shares exclude pairs with failed calls."""
+    """A judge's results on pairs; the rates exclude pairs with failed calls."""
 
     pairs: int
     failed: int

@@ -86,7 +86,7 @@ def events_received_by(receive: Callable[[NodeEvent], None]) -> Iterator[None]:
 
 
 def event_writer(send: Send) -> Send:
-    """Return what passes events to the receiver, or LangGraph's slower `send` without one."""
+    """Return a function that passes events to the receiver, or `send` if there is none."""
     receive = _receiver.get(None)
     return partial(receive, send) if receive else send
 

@@ -96,7 +96,7 @@ def _cost_at(usage: Usage, price: Price) -> float:
 
 
 def most_tokens(*texts: str) -> int:
-    """Return an upper bound on these texts' number of tokens in any common vocabulary."""
+    """Return an upper bound on the tokens in these texts, under any common tokenizer."""
     return sum(_most(found) for text in texts for found in _PIECE.finditer(text))
 
 

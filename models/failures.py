@@ -171,7 +171,7 @@ def _stated(headers: Mapping[str, str], what: str, name: str) -> str:
 
 
 def _seconds(stated: str) -> float:
-    """Return the seconds in 1m30.5s, 120ms or 12, or until a time such as 2026-11-18T06:00:00Z."""
+    """Return the seconds of a duration (1m30.5s, 120ms, 12) or until a time (in ISO 8601)."""
     if _DURATION.fullmatch(stated):
         parts = _DURATION_PART.findall(stated)
         return sum(float(number) * _UNITS[unit] for number, unit in parts)

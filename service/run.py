@@ -81,7 +81,7 @@ class Run:
             self.control.request_drain(reason)
 
     def pause(self) -> None:
-        """Stop after the current turn, keeping any comment until the debate is resumed."""
+        """Stop after the current turn. Earlier comments are kept until the debate is resumed."""
         self.is_paused = True
         self.control.request_drain(PAUSED)
 

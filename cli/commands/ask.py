@@ -72,8 +72,8 @@ _Continue = Annotated[
     typer.Option(
         "--continue",
         metavar="ID",
-        help="Continue the finished debate ID for one more round on QUESTION, as a new debate. "
-        "The original stays unchanged.",
+        help="Start a new debate that continues the finished debate ID with one more round on "
+        "QUESTION. The original stays unchanged.",
     ),
 ]
 # Options that have no effect on a recording or a follow-up question.

@@ -38,7 +38,7 @@ def batch(  # noqa: PLR0913, PLR0917 - one parameter per option
     """Debate every question in a file, and write one row of results per question.
 
     A CSV file needs a `question` column. Forecasts also need an `outcomes` column and may have a
-    `due` column. A column named after a setting, such as `max_rounds`, sets it for each row.
+    `due` column. A column with the name of a setting, such as `max_rounds`, sets it row by row.
     Run the same command again to continue an interrupted batch.
     """
     with options.loading_note(is_hidden=quiet):

@@ -58,8 +58,8 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter per option
         bool,
         typer.Option(
             "--equal-tokens",
-            help="For each item, give every arm as many tokens as the first protocol in --arms "
-            "used.",
+            help="For each item, limit every arm to the tokens that the first protocol in --arms "
+            "consumed.",
         ),
     ] = False,
     judge: Annotated[
@@ -165,11 +165,11 @@ def recorded(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Score models' recorded answers: single, voted and pooled.
+    """Score recorded answers: each model alone, by majority vote, and pooled.
 
-    With mmlu_pro, compares a vote of all models with a cheaper method, the gate: ask two models
-    first, and the others only if those two disagree. With forecastbench, compares single and
-    pooled forecasts. Makes no model calls.
+    For `--data mmlu_pro=PATH`, compares a majority vote of all models with a cheaper method, the
+    gate, which asks two models first and the others only if those two disagree. For
+    `--data forecastbench=PATH`, compares single and pooled forecasts. Makes no model calls.
     """
     from contend.cli.actions.evals import print_recorded  # slow to import
 

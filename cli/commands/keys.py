@@ -15,7 +15,7 @@ _Name = Annotated[
 
 @app.command("set")
 def set_key(name: _Name) -> None:
-    """Store a key, read from a prompt or from stdin. The key is never shown."""
+    """Prompt for a key, or read it from stdin, and store it. The key is never shown."""
     from contend.cli.actions.keys import ask_and_store
     from contend.cli.view.console import print_message  # slow to import
 

@@ -146,9 +146,9 @@ class Writer(_Connection):
 
     @contextmanager
     def _unsynced(self) -> Iterator[None]:
-        """Do not sync the block's writes to disk at once, because that takes milliseconds.
+        """Skip the fsync of writes in the `with` block, which would take milliseconds.
 
-        After a power failure, a lost checkpoint is made again from the results of its step.
+        After a power failure, a lost checkpoint is rebuilt from the stored results of its step.
         """
         self.conn.execute("PRAGMA synchronous=NORMAL")
         try:

@@ -89,7 +89,7 @@ class SocketRest:
         self._next: asyncio.Handle | None = None
 
     def begin(self, seconds: float) -> None:
-        """Read once every `seconds` until `end` is called."""
+        """Read from the socket at intervals of `seconds`, until `end` is called."""
         if transport := self._transport():
             transport.pause_reading()
             self._next = self._loop.call_later(seconds, self._read, seconds)

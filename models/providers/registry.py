@@ -227,7 +227,7 @@ async def check_models(specs: Iterable[str]) -> list[str]:
 
 
 def raise_refusals(refused: Sequence[BadInput]) -> None:
-    """Raise all refusals, if any, as one BadInput."""
+    """Raise one BadInput for all refused models, if any."""
     if len(refused) == 1:
         raise refused[0]
     if refused:

@@ -68,7 +68,7 @@ def own_text(reply: str) -> str:
 
 
 def own_sentences(reply: str) -> list[str]:
-    """Return the speaker's own sentences, without quotes and reports of other people's words."""
+    """Return the speaker's own sentences, leaving out quotes and reported speech."""
     own = [re.sub(_QUOTE, " ", line.text) for line in _lines(reply) if line.own]
     # After such a report, the rest of the line may still quote somebody else.
     plain = (takewhile(lambda x: not _is_about(_ATTRIBUTES, x), sentences_of(text)) for text in own)

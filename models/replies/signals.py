@@ -43,7 +43,7 @@ def labelled_value(speech: str, label: str) -> str:
 
 
 def opening_lines(speech: str) -> Iterator[str]:
-    """Yield the speaker's own lines that begin a statement, without markup."""
+    """Yield the first line of each of the speaker's own statements, without markup."""
     goes_on = False
     for line in split_lines(speech):
         text = _MARKUP.sub("", line.text)

@@ -1,4 +1,4 @@
-"""Replaces the sides' names with neutral labels, so that the judge does not know the speakers."""
+"""Replaces the sides' names with neutral labels, so that the judge cannot tell who is speaking."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence

@@ -229,7 +229,7 @@ def references(citation: str, documents: Collection[str]) -> tuple[Reference, ..
 
 
 def _count_continued(prose: str, following: Sequence[str], documents: Collection[str]) -> int:
-    """Count the following paragraphs that continue a quote ending with a citation."""
+    """Count the following paragraphs of the same quote, which ends with a citation."""
     if not following or not _WORTH.search(prose):
         return 0
     seen = _mask_code(prose)
