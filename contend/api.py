@@ -51,7 +51,7 @@ def moderator(name: str = "Moderator", model: str | None = None, **more: Any) ->
 
 
 def fact_checker(name: str = "Fact checker", model: str | None = None, **more: Any) -> Participant:
-    """Return a participant who checks claims. Without one, claims are not checked."""
+    """Return a fact checker. Claims are checked only in debates that include a fact checker."""
     return Participant("fact_checker", name, model=model, **more)
 
 
@@ -60,7 +60,7 @@ def judge(model: str | None = None, **more: Any) -> Participant:
 
 
 class Debate:
-    """A debate. The first call of `result()` or the first iteration starts it.
+    """A debate that starts on the first call of `result()` or the first iteration.
 
     `async for event in debate` yields events until the debate is done, pauses or fails.
     """
@@ -109,7 +109,7 @@ class Debate:
         budget: int | None = None,
         max_cost: float | None = None,
     ) -> "Debate":
-        """Make the next `result()` or iteration continue a paused or failed debate.
+        """Prepare a paused or failed debate to continue on the next `result()` or iteration.
 
         `say` adds a comment for the next speakers. `finish` ends the rounds if the debate is
         waiting for a person. `budget` and `max_cost` replace the debate's own limits.

@@ -74,7 +74,7 @@ def check_questions(
     source: str,
     environ: Mapping[str, str],
 ) -> tuple[list[CheckedQuestion], list[str]]:
-    """Check the questions without model calls, and return notices. Errors name the row."""
+    """Return the checked questions and any notices, without model calls. Errors name the row."""
     known: dict[str, DebateSettings] = {}
     checked, notices = [], []
     for each in questions:

@@ -19,7 +19,7 @@ _QUESTION, _OUTCOMES, _DUE = "question", "outcomes", "due"
 
 @dataclass(frozen=True)
 class BatchQuestion:
-    """A question from the file; `settings` holds every column without a field of its own."""
+    """A question from the file; `settings` holds the columns that have no field of their own."""
 
     where: str
     question: str

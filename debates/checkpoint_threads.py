@@ -1,4 +1,4 @@
-"""Finds threads in the checkpoint tables that other programs ran or copied."""
+"""Searches the checkpoint tables for threads that other programs ran or copied."""
 
 import json
 from dataclasses import dataclass
@@ -88,7 +88,7 @@ class CheckpointThreads:
             return connection.execute(first).scalar()
 
     def find_original(self, thread: str) -> tuple[str, frozenset[str]] | None:
-        """Return the original debate of a copied thread and their shared checkpoints, or None."""
+        """Return the debate that a thread was copied from and the shared checkpoints, or None."""
         first = self.first_checkpoint(thread)
         copied = sa.and_(_rows.checkpoint_id == first, _rows.thread_id != thread)
         others = sa.select(debates.c.id).where(debates.c.id.in_(_threads_with(copied)))

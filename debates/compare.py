@@ -103,7 +103,7 @@ def _open_points(record: Record) -> str:
 
 
 def _positions(record: Record) -> dict[str, str]:
-    """Return positions by seat name: the assigned one, or otherwise the last stated one."""
+    """Return each seat's assigned position, or else its last stated position, by seat name."""
     names = {seat["id"]: seat["name"] for seat in record["seats"]}
     assigned = {seat["name"]: seat["position"] for seat in record["seats"] if seat["position"]}
     if "active" not in record:  # only seats that may concede have positions of their own

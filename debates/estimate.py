@@ -23,7 +23,7 @@ Range = tuple[float, float]
 
 
 class _Lengths(NamedTuple):
-    """Typical token counts: of a prompt's instructions, and of short, usual and long turns."""
+    """Typical token counts of a prompt's instructions and of short, usual and long turns."""
 
     instructions: int
     short_turn: int
@@ -61,7 +61,7 @@ def estimate(
     past: Sequence[PastDebate] = (),
     stopped: DebateState | None = None,
 ) -> Estimate:
-    """Estimate a whole debate, or only the rest if it stopped in the state `stopped`."""
+    """Estimate a whole debate or, if `stopped` is given, what remains after that state."""
     seats = list(seats)
     people = [seat for seat in seats if seat.is_human]
     made = len(spoken_by_models(stopped)) if stopped else 0

@@ -41,7 +41,7 @@ def _send(debate_id: str, name: str, score: float) -> None:
 
 
 def _create_feedback(debate_id: str, name: str, score: float) -> None:
-    """Send the score, scaled to 0..1, as feedback on the debate's trace."""
+    """Send the score, scaled to between 0 and 1, as feedback on the debate's trace."""
     from langsmith.run_trees import get_cached_client  # slow to import
     from langsmith.utils import get_tracer_project
 

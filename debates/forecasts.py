@@ -181,7 +181,7 @@ def due_forecasts(found: Iterable[Forecast], today: date, *, every: bool) -> lis
 
 
 def resolve(records: Repository, debate: StoredDebate, outcome: str, *, replace: bool) -> Forecast:
-    """Store the outcome that came true; with `replace`, overwrite one stored earlier."""
+    """Store the outcome that came true; with `replace`, overwrite an outcome stored earlier."""
     if debate.protocol != PROTOCOL:
         raise BadInput(f"Debate {debate.id[:8]} is not a forecast, so it cannot be resolved.")
     if debate.status != "done":

@@ -65,7 +65,7 @@ class Edit:
 
 @dataclass(frozen=True)
 class FollowUp:
-    """A fork that adds one round after the last."""
+    """Marks a fork that starts after the last round and adds another round."""
 
 
 ForkLocation = ForkPoint | AfterTurn | Edit | FollowUp
@@ -157,7 +157,7 @@ def _another_round(parent: StoredDebate) -> dict[str, Any]:
 
 
 def _follow_up(steps: Sequence[HistoryStep], settings: DebateSettings) -> _ForkStart:
-    """Return a start after the last round, without the decision to stop."""
+    """Return the start of a fork that opens a new round after the last one."""
     ended = next((step for step in steps if "stop" in step.state), None)
     if ended is None:
         raise BadInput("The checkpoints of this debate do not say where its rounds ended.")
@@ -195,7 +195,7 @@ def _write(
 def _shared_events(
     parent_id: str, stored: Sequence[StoredEvent], start: _ForkStart, first: NodeEvent, fork_id: str
 ) -> list[StoredEvent]:
-    """Return the fork's first events, shifting the parent's shared events in time to end now."""
+    """Return the fork's first events; shift the times of those shared with the parent up to now."""
     events = [(each.source or EventSource(parent_id, each.seq), each.as_event()) for each in stored]
     shared = [
         (source, event)

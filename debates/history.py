@@ -43,7 +43,7 @@ class _CheckpointChain(BaseCheckpointSaver[Any]):
             at = every.get(_id(at.parent_config)) if at.parent_config else None
 
     def add_deltas(self, channels: Mapping[str, Any]) -> None:
-        """Replace deltas with whole values, sparing LangGraph a replay at each step."""
+        """Replace deltas with whole values, so that LangGraph need not replay them at each step."""
         for name, channel in channels.items():
             if isinstance(channel, DeltaChannel):
                 self._add_deltas(name, channel)

@@ -109,13 +109,13 @@ class Journal:
         return list(outbox.merge()) if outbox else []
 
     def confirm(self, lease: Lease, said: Sequence[Event]) -> None:
-        """Clear the pending events, and announce `said`, which the caller has stored."""
+        """Clear the pending events, and notify the listener of `said`, which is already stored."""
         outbox = self._outboxes.setdefault(lease.owner, _Outbox(lease))
         outbox.new, outbox.merged = [], []
         self._announce(outbox, encode(said))
 
     def end(self, lease: Lease) -> None:
-        """Forget a run as soon as its events are stored."""
+        """Remove the run's outbox once all its events are stored."""
         outbox = self._outboxes.get(lease.owner)
         if outbox and (outbox.new or outbox.merged):
             outbox.is_over = True
@@ -170,7 +170,7 @@ class Journal:
             return newest_event(connection, debate_id)
 
     def pending_request(self, debate_id: str) -> dict[str, Any] | None:
-        """Return what a paused debate asks a person, or None."""
+        """Return the request that a paused debate makes to a person, or None."""
         last = self.newest(debate_id)
         if last is None or last.name != "paused":
             return None

@@ -55,7 +55,7 @@ class Lease:
         self.saved: tuple[Turn, ...] = ()
 
     def acquire(self) -> None:
-        """Take the lease if free, expired or left by a dead process; otherwise raise BadInput."""
+        """Take the lease; raise BadInput if a live process holds it and it has not expired."""
         _held.add(self.owner)
         try:
             self._take()

@@ -234,14 +234,14 @@ class _Channel:
         return EventPage(stored, stored[-1].seq if stored else after)
 
     def _receive(self, group: Group) -> None:
-        """Append events stored by this process; if there is a gap, wake the reader instead."""
+        """Append events stored by this process; if events are missing, wake the reader instead."""
         if self._recent.is_started and group.stored and group.previous == self._recent.last:
             self._recent.append(group.stored)
         else:
             self._wake_up.set()
 
     async def follow_journal(self) -> None:
-        """Read new events when notified; also poll if another process runs the debate."""
+        """Read new events when notified; also poll while another process is running the debate."""
         wait = _SHORTEST_WAIT
         try:
             while not self.has_ended:

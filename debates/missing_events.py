@@ -11,7 +11,7 @@ from contend.graph.events import NodeEvent
 
 
 def add_missing_events(connection: sa.Connection, debate_id: str) -> bool:
-    """Store missing events unless a process runs the debate; return whether any were stored."""
+    """Store missing events, unless the debate is running; return whether any were stored."""
     lease = debates.c.lease_owner, debates.c.lease_holder, debates.c.lease_until
     query = sa.select(debates.c.status, debates.c.last_seq, *lease).with_for_update()
     row = connection.execute(query.where(debates.c.id == debate_id)).first()

@@ -103,7 +103,7 @@ def _shared_files(debate: StoredDebate | None) -> set[Path]:
 
 
 def _used_files(records: Repository, files: set[Path]) -> set[Path]:
-    """Return which files the remaining debates use: all if any debate is damaged."""
+    """Return the files that debates still use; a damaged debate counts as using all `files`."""
     used: set[Path] = set()
     for each in records.ids():
         debate = _find(records, each)

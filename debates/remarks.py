@@ -39,7 +39,7 @@ def join_remarks(earlier: Remark, later: Remark) -> Remark:
 
 
 def refuse_unusable_remark(remark: Remark, snapshot: StateSnapshot) -> None:
-    """Raise BadInput if no speaker would see the comment, or no round is left to finish."""
+    """Raise BadInput if no speaker would see the comment, or if there is no round to finish."""
     if remark.finish and (not snapshot.next or snapshot.values.get("stop")):
         over = "The rounds are over" if snapshot.created_at else "The debate has not begun"
         raise BadInput(f"{over}. Resume the debate without --finish.")

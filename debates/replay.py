@@ -167,7 +167,7 @@ async def run_step(
 
 
 async def restore_step(debate: StoredDebate, step: HistoryStep) -> tuple[Graph, Any, str]:
-    """Return an in-memory graph in the state after the step, its config and the step's node."""
+    """Restore the state after the step in memory; return the graph, its config and the node."""
     config: Any = {"configurable": {"thread_id": debate.id}}
     follows: tuple[str, ...] = ()
     for node in step.nodes:  # of several parallel nodes, only one leads to the next step

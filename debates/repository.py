@@ -185,7 +185,7 @@ class Repository:
             return read_page(connection, wanted, limit)
 
     def unfinished(self, untouched: timedelta) -> list[UnfinishedTask]:
-        """Return accepted debates that are paused or long interrupted; mark damaged ones failed."""
+        """Return paused or long-interrupted accepted debates; mark damaged debates as failed."""
         query = sa.select(tables.debates.c.id, tables.debates.c.lease_holder).join(tables.accepted)
         before = written(datetime.now(UTC) - untouched)
         damaged: list[DamagedDebate] = []

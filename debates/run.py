@@ -260,7 +260,7 @@ class _Run:
         self.announcer.say("resumed", self.state.get("round"), changed, run_with=now, **limits)
 
     async def _store_missing_turn_events(self) -> None:
-        """Store, without showing, the missing events of turns that ended just before a crash."""
+        """Store the missing events of turns that ended just before a crash; do not show them."""
         journal = self.records.journal
         seen = await asyncio.to_thread(journal.completed_turns, self.debate.id)
         for turn in self.state.get("turns", []):
@@ -308,7 +308,7 @@ class _Run:
             self.recording.known = {}
 
     def as_interrupted(self, outage: DatabaseUnavailable) -> StoredDebate:
-        """Return the debate from memory, marked as paused if it was running."""
+        """Return the in-memory debate, with the status `paused` instead of `running`."""
         if self._status == "running":
             self._status, self._error = "paused", str(outage)
             self.announcer.say("paused", self.state.get("round"), str(outage))
@@ -334,7 +334,7 @@ class _Run:
         self.watch(last)
 
     async def _save(self, status: Status) -> None:
-        """Start saving in the background, after the previous save has finished."""
+        """Wait for the previous save to finish, then start the next one in the background."""
         await self._saved()
         self._start_saving(_skip_if_unavailable, status)
 

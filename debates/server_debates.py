@@ -31,7 +31,7 @@ async def begin_on_server(
     debate_id: str,
     task_id: str | None = None,
 ) -> StoredDebate:
-    """Store the debate after the server has checked the question and chosen the seats."""
+    """Have the server check the question and choose the seats, then store the debate."""
     if draft.attachments.documents or draft.attachments.images:
         raise BadInput(
             "Documents and images are stored on this machine, where the server cannot read them."
@@ -103,7 +103,7 @@ async def _create_thread(server: ServerConnection, protocol: str, debate_id: str
 
 @asynccontextmanager
 async def thread_of_fork(parent: StoredDebate, fork_id: str) -> AsyncIterator[None]:
-    """Create the fork's thread on the parent's server, if any; delete the thread on failure."""
+    """Create the fork's thread if the parent is on a server; delete the thread on failure."""
     if parent.server is None:
         yield
         return
@@ -156,7 +156,7 @@ async def _delete_thread(server: ServerConnection, debate_id: str) -> None:
 async def move_to_server(
     records: Repository, debate: StoredDebate, address: ServerAddress
 ) -> StoredDebate:
-    """Change the URL of a debate's server; raise BadInput if that server lacks the debate."""
+    """Change the URL of a debate's server; raise BadInput if the new server lacks the debate."""
     if debate.server is None:
         raise BadInput(f"Debate {debate.id[:8]} runs on this machine. Leave out --server.")
     async with connected(address) as server:

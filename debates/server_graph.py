@@ -52,7 +52,7 @@ class FailedOnServer(ModelFailed):
 
 
 class _NoCheckpointer:
-    """A checkpointer without checkpoints, which only the server has."""
+    """A checkpointer that finds no checkpoints, because only the server has them."""
 
     async def aget_tuple(self, _: Any) -> None:
         return None
@@ -162,7 +162,7 @@ class ServerGraph:
         seen: int = 0,
         joined_at: str | None = None,
     ) -> AsyncGenerator[dict[str, Any]]:
-        """Yield the run's events and states, starting once `seen` turns had been spoken.
+        """Yield the run's events and states, starting with the first state that has `seen` turns.
 
         `joined_at` is the newest checkpoint of a run that was already in progress.
         """
@@ -192,7 +192,7 @@ class ServerGraph:
             raise GraphDrained((control and control.drain_reason) or "stopped on the server")
 
     async def _has_finished_step(self, since: str | None) -> bool:
-        """Return whether a step has ended since this checkpoint."""
+        """Return whether `since` is None or no longer the newest checkpoint."""
         return since is None or _checkpoint_in(await self.aget_state()) != since
 
     async def _is_ours(self) -> bool:

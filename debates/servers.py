@@ -61,7 +61,7 @@ def _connect(url: str, headers: dict[str, str]) -> LangGraphClient:
 
 
 class ServerConnection:
-    """Sends requests to a server's URLs, trying the next one if one does not answer."""
+    """Sends requests to a server; if a URL does not answer, tries the server's next URL."""
 
     def __init__(self, address: ServerAddress) -> None:
         self._address = address

@@ -1,4 +1,4 @@
-"""Reads settings from flags, a preset, a YAML file, CONTEND_* variables and defaults."""
+"""Reads settings from flags, a preset, a YAML file, environment variables and defaults."""
 
 import difflib
 import types
@@ -208,7 +208,7 @@ def _schema(protocol: str) -> type[DebateSettings]:
 def _from_environment(
     schema: type[DebateSettings], environ: Mapping[str, str]
 ) -> tuple[dict[str, Given], list[str]]:
-    """Return settings from CONTEND_* variables, and a notice for each unknown one."""
+    """Return settings from CONTEND_* environment variables, and notices about unknown variables."""
     given: dict[str, Given] = {}
     notices = []
     for variable in sorted(environ):
@@ -277,7 +277,7 @@ def _known(schema: type[DebateSettings], key: str, source: str) -> str:
 
 
 def _read(schema: type[DebateSettings], name: str, text: str, source: str) -> Any:
-    """Parse the value of a flag or variable as YAML, unless the setting holds text."""
+    """Parse a flag or environment variable as YAML, unless the setting is a string."""
     annotation = schema.model_fields[name].annotation
     is_list = any(getattr(kind, "__origin__", None) is tuple for kind in _kinds(annotation))
     if annotation is str:

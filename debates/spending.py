@@ -1,4 +1,4 @@
-"""Stores what debates with a budget spend, counting a running call at worst-case cost."""
+"""Stores the spending of debates with a budget. Calls in progress count at the worst-case cost."""
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping
@@ -141,7 +141,7 @@ def _begin_our_run(
 async def close_ledger(
     records: "Repository", debate: "StoredDebate", settings: "DebateSettings", state: "DebateState"
 ) -> None:
-    """Store the debate's usage so far; the next run adds only later server spending."""
+    """Store the debate's usage so far, as the baseline for `since_our_run`."""
     from contend.nodes.budget import used_by
 
     if debate.server is None:
@@ -212,7 +212,7 @@ def _usages(call: "RecordedCall") -> "Iterator[tuple[Usage, str]]":
 def with_budget(
     records: "Repository", debate: "StoredDebate", changes: "Mapping[str, Given]"
 ) -> "DebateSettings":
-    """Return the settings with a changed budget; raise BadInput if that budget is spent."""
+    """Return the settings with changes applied; raise BadInput if their budget is already spent."""
     from contend.models.budget import cap_of, cap_words, check_prices
 
     settings = debate.settings_to_run(changes)

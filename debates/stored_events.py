@@ -44,7 +44,7 @@ COLUMNS = (
 
 
 def with_sources(rows: sa.FromClause) -> sa.Join:
-    """Join event rows with the shared content that they refer to, for `read_event`."""
+    """Join event rows with the source events whose content they share, as `read_event` requires."""
     is_source = sa.and_(
         _sources.c.debate_id == events.c.source_id, _sources.c.seq == events.c.source_seq
     )
@@ -79,7 +79,7 @@ def insert_events(connection: sa.Connection, stored: Mapping[str, Sequence[Store
 
 
 def lock_sources(connection: sa.Connection, stored: Iterable[StoredEvent]) -> None:
-    """Lock the debates that hold shared content; raise BadInput if one was deleted."""
+    """Lock the debates whose events the fork shares; raise BadInput if one of them was deleted."""
     ids = {each.source.debate_id for each in stored if each.source}
     query = sa.select(debates.c.id).where(debates.c.id.in_(ids)).order_by(debates.c.id)
     if ids - set(connection.execute(query.with_for_update(read=True)).scalars()):

@@ -99,7 +99,7 @@ class ThreadRunner:
                     await asyncio.shield(self._end(run, graph, thread, failure))
 
     def _note_original(self, run: _Run, thread: str) -> None:
-        """Set `is_copy`, and `recorded` from the original debate's settings."""
+        """Set `is_copy`; for a copy, also set `recorded` from the original debate's settings."""
         records = self._records()
         run.is_copy = records.threads.first_checkpoint(thread) is not None
         if run.is_copy and (original := records.threads.find_original(thread)):
@@ -123,7 +123,7 @@ class ThreadRunner:
                 await asyncio.to_thread(self._records().recordings.add, thread, key, call)
 
     async def _is_kept_elsewhere(self, found: StoredDebate, config: Any) -> bool:
-        """Return whether the client that started this run, or a later client, writes the record."""
+        """Return whether this run's client, or a later client, holds the record's lease."""
         asker = config.get("metadata", {}).get(RECORDED_BY)
         if not asker:
             return False
@@ -190,7 +190,7 @@ class ThreadRunner:
                 await write_origin_of_copy(self._records(), graph, thread)
 
     async def _take_record_over(self, run: _Run, thread: str) -> bool:
-        """Try to take over the record's lease; return False if another process keeps the record."""
+        """Try to take over the record's lease; return False if another process holds the lease."""
         try:
             found = await asyncio.to_thread(self._records().find, thread)
             run.lease = await self._enter(run, thread, RECORD)

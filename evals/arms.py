@@ -68,7 +68,7 @@ class ArmContext:
         return self.plans[GATED_PROTOCOL].settings
 
     def may_go_on(self, done: int, planned: int, next_tokens: float | None = None) -> bool:
-        """Return whether another call fits the plan or, if there is a budget, the budget."""
+        """Return whether another call fits the budget or, if there is none, the planned number."""
         if self.budget is None:
             return done < planned
         used = _tokens(self.spent())

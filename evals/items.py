@@ -191,7 +191,7 @@ def read_text(path: Path) -> str:
 
 
 def choose_items(items: Sequence[Item], limit: int | None, seed: int) -> list[Item]:
-    """Choose `limit` items by a hash of the seed and each id."""
+    """Choose up to `limit` items by a hash of the seed and each item's id."""
 
     # Not random.sample: an item added to the set must not change which others are chosen.
     def order(item: Item) -> bytes:

@@ -52,7 +52,7 @@ class Preference(BaseModel):
 
 @dataclass(frozen=True)
 class JudgedPair:
-    """A judge's choices in both orders: good, bad, undecided, or None if unreadable."""
+    """The answer that a judge chose in each order: good, bad, undecided, or None if unreadable."""
 
     pair: JudgePair
     choices: tuple[str | None, str | None]

@@ -24,7 +24,7 @@ def _scipy_stats() -> Any:
 
 @dataclass(frozen=True)
 class Share:
-    """A share of n with a Wilson interval; `value` is None if n is 0."""
+    """The proportion count / n with its Wilson interval; `value` is None if n is 0."""
 
     count: int
     n: int
@@ -68,7 +68,7 @@ class Flips:
 
     @property
     def captured(self) -> float | None:
-        """Return the share of the gap between vote and best draft that the final answers closed."""
+        """Return the final answers' gain over the vote, as a fraction of the best drafts' gain."""
         gap = self.any_right - self.vote_right
         return (self.final_right - self.vote_right) / gap if gap else None
 
@@ -136,7 +136,7 @@ def mean_of(values: Iterable[float | None]) -> Mean:
 
 
 def count_flips(rows: Sequence[tuple[Sequence[bool], bool | None, bool]]) -> Flips | None:
-    """Count flips in rows of (each draft correct, vote correct, final answer correct)."""
+    """Count flips; each row holds whether each draft, the vote and the final answer are correct."""
     if not rows:
         return None
     votes = [(bool(vote), final) for _, vote, final in rows]

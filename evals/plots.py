@@ -37,7 +37,7 @@ def accuracy_plot(arms: Sequence[ArmSummary]) -> str:
 
 
 def flips_plot(arms: Sequence[ArmSummary]) -> str:
-    """Plot how many answers each arm turned right or wrong, compared with the drafts' vote."""
+    """Plot how many of the drafts' votes each arm turned from right to wrong, or the reverse."""
     shown = [(each.arm, each.flips) for each in arms if each.flips]
     if not shown:
         return ""
@@ -64,7 +64,7 @@ def flips_plot(arms: Sequence[ArmSummary]) -> str:
 
 
 def reliability_plot(arms: Sequence[tuple[str, Calibration]]) -> str:
-    """Plot how often yes came true against the forecast probability."""
+    """Plot the observed frequency of `yes` against the forecast probability."""
     shown = [(arm, each) for arm, each in arms if each.n]
     if not shown:
         return ""

@@ -118,7 +118,7 @@ def _bbh_item(row: Mapping[str, Any], item_id: str, task: str) -> Item:
 
 
 def _mmlu(path: Path) -> LoadedItems:
-    """Read rows with `question` and `answer`; find the options in `options` or in the question."""
+    """Read rows whose options are in `options`, in `choices` or in the text of the question."""
 
     def item(row: Mapping[str, Any], number: int) -> Item:
         text = _INSTRUCTION.sub("", str(row["question"]))

@@ -1,4 +1,4 @@
-"""Scores open answers by a rubric; the judge does not know which arm wrote them."""
+"""Scores open answers by a rubric; the judge does not know which arm wrote an answer."""
 
 import hashlib
 from dataclasses import dataclass

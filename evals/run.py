@@ -244,7 +244,7 @@ class EvalRun:
         return EvalResult(**about, **self._store.spent(each.key, arm))
 
     async def _judged(self, each: DataItem, outcome: ArmOutcome, arm: str) -> dict[str, Any]:
-        """Return the judge's scores of an open answer; the arm does not pay for them."""
+        """Return the judge's scores of an open answer; their cost is not added to the arm's."""
         if each.item.kind != "open" or self._options.judge is None:
             return {}
         judge, settings = judge_seat(self._options.judge), self._plans[GATED_PROTOCOL].settings

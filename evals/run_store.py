@@ -102,7 +102,7 @@ class RunStore:
             lock.release()
 
     def open(self, options: Mapping[str, Any], items: ChosenItems = NO_ITEMS) -> None:
-        """Start a run, or continue a run with the same options; items can be added."""
+        """Start a run, or continue one with the same options; more items can be added."""
         if (self.folder / _RUN).exists():
             self.read()
             self._refuse_other_options(options)

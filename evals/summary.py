@@ -105,7 +105,7 @@ def _by_topic(graded: Sequence[EvalResult]) -> dict[str, Share]:
 
 
 def compare_arms(results: Mapping[tuple[str, str], EvalResult]) -> list[ArmComparison]:
-    """Compare each arm with the simpler reference arms, and the gated arm with its protocol."""
+    """Compare each arm with the simpler reference arms, and the gated arm with the ungated one."""
     right = graded_by_arm(results.values())
     arms = [arm for arm in ARMS if arm in right]
     pairs = [

@@ -60,7 +60,7 @@ def measure(asked: Sequence[Asked], threshold: float) -> Measured:
 
 
 def best_threshold(asked: Sequence[Asked]) -> float:
-    """Return the highest threshold that costs little recall, minus a safety margin."""
+    """Return the highest threshold with near-maximum recall, minus a safety margin."""
     half = [each for each in asked if each.is_for_tuning]
     measured = [measure(half, threshold) for threshold in _THRESHOLDS]
     most = max(each.recall for each in measured)

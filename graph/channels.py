@@ -18,7 +18,7 @@ from contend.graph.state import ADDED, DebateState, Turn
 
 
 def checked(typ: Any, name: str, value: Any) -> Any:
-    """Convert a value, such as a client's JSON, to `typ`. Raise BadInput if it does not fit."""
+    """Convert a value, such as a client's JSON, to `typ`. Raise BadInput if that fails."""
     try:
         return _adapter(typ).validate_python(value)
     except ValidationError as error:

@@ -14,7 +14,7 @@ from contend.graph.state import DebateState
 def checked_edits(
     edits: Iterable[Any], settings: Mapping[str, Any], model: type[DebateSettings]
 ) -> list[Any]:
-    """Check edits in order, each with the settings that the earlier ones leave."""
+    """Check edits in order, each against the settings that result from the earlier edits."""
     checked = []
     for edit in edits:
         if isinstance(edit, Mapping):

@@ -9,7 +9,7 @@ if TYPE_CHECKING:  # raising an error must not import langgraph
 
 
 class BadInput(ValueError):
-    """A request that cannot be run as given."""
+    """An invalid request, or one that cannot be run in the current environment."""
 
     # A ValueError, because `langgraph dev` hides the message of any other type from its clients.
 

@@ -1,4 +1,4 @@
-"""Events that nodes send to viewers. New ones may be added; existing ones must not change."""
+"""Events that nodes send to viewers. Events may be added, but existing ones must not change."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -66,7 +66,7 @@ _receiver: ContextVar[Callable[[Send, NodeEvent], None] | None] = ContextVar("re
 
 @contextmanager
 def events_received_by(receive: Callable[[NodeEvent], None]) -> Iterator[None]:
-    """Make nodes pass events to `receive`. Its exceptions are sent through LangGraph's stream."""
+    """Pass nodes' events to `receive`. If it raises, send the exception to LangGraph's stream."""
     is_open = True
 
     def pass_on(send: Send, event: NodeEvent) -> None:
@@ -86,7 +86,7 @@ def events_received_by(receive: Callable[[NodeEvent], None]) -> Iterator[None]:
 
 
 def event_writer(send: Send) -> Send:
-    """Return a function that passes events to the receiver, or `send` if there is none."""
+    """Return a function that passes events to the receiver, or `send` if no receiver is set."""
     receive = _receiver.get(None)
     return partial(receive, send) if receive else send
 

@@ -14,7 +14,7 @@ class Runner(Protocol):
         """Hold the lease of a thread's debate. Raise BadInput if another process holds it."""
 
     async def save_state(self, protocol: str, debate_id: str, state: DebateState) -> None:
-        """Save the state that a node starts with."""
+        """Save the state that a node starts from."""
 
     def recorded_settings(self, debate_id: str) -> DebateState:
         """Return a running debate's recorded protocol and settings, or an empty state."""
@@ -29,7 +29,7 @@ def set_runner(runner: Runner | None) -> None:
 
 
 def is_same_run(snapshot: Any, config: Any) -> bool:
-    """Return whether the same run wrote the checkpoint, such as before a crash."""
+    """Return whether this run wrote the checkpoint, for example before a crash."""
     given = {**config.get("configurable", {}), **config.get("metadata", {})}
     run = given.get("run_id")
     return run is not None and str(run) == str((snapshot.metadata or {}).get("run_id"))

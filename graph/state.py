@@ -73,7 +73,7 @@ class Step(Value):
 
 
 class CallSubject(Value):
-    """The subject of one of a node's calls."""
+    """What a node's model call is about."""
 
     label: str = ""  # distinguishes the turn from the seat's other turns in the phase
     about: tuple[str, ...] = ()  # texts to find passages for; by default the latest turns

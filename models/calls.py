@@ -199,7 +199,7 @@ def _trace_config(seat: Seat, settings: DebateSettings, listener: Listener) -> R
 def _ceiling(
     spec: ModelSpec, settings: DebateSettings, limit: int | None, *, whole: bool
 ) -> int | None:
-    """Return the call's max_tokens, a safeguard against endless answers, or None."""
+    """Return the call's max_tokens, which stops endless answers, or None to send no limit."""
     if spec.name in limits_of(spec).without_max_tokens:
         # Most models refuse only a high limit; without a limit, no budget could be kept.
         return _LONGEST_TURN if cap_of(settings) else None

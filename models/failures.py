@@ -154,7 +154,7 @@ class StatedBudget:
 
 
 def stated_budget(headers: Mapping[str, str], what: str) -> StatedBudget | None:
-    """Parse the stated limit on `what`. Return None if there is none that resets soon."""
+    """Parse the rate limit on `what`. Return None if it is missing or does not reset soon."""
     left, limit, reset = (_stated(headers, what, name) for name in ("remaining", "limit", "reset"))
     try:
         seconds = _seconds(reset)
@@ -171,7 +171,7 @@ def _stated(headers: Mapping[str, str], what: str, name: str) -> str:
 
 
 def _seconds(stated: str) -> float:
-    """Return the seconds of a duration (1m30.5s, 120ms, 12) or until a time (in ISO 8601)."""
+    """Convert a duration (1m30.5s, 120ms, 12) or an ISO 8601 time to seconds from now."""
     if _DURATION.fullmatch(stated):
         parts = _DURATION_PART.findall(stated)
         return sum(float(number) * _UNITS[unit] for number, unit in parts)

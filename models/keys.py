@@ -73,7 +73,7 @@ def load_stored_keys() -> list[str]:
 
 
 def redirected_by_dotenv() -> list[str]:
-    """Return the variables from .env that control where data is sent or stored."""
+    """Return the environment variables set by .env that control where data is sent or stored."""
     return [name for name in sorted(_REDIRECTING) if source_of(name) == DOTENV]
 
 
@@ -181,7 +181,7 @@ def _stored_path() -> Path:
 
 
 def _read_stored() -> dict[str, Any]:
-    """Return the stored keys by name, without checking them. A key in the keyring is None."""
+    """Return the stored keys by name, unchecked. None means that the key is in the keyring."""
     path = _stored_path()
     if not path.is_file():
         return {}

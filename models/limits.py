@@ -33,7 +33,7 @@ class Outage:
 
 @dataclass(frozen=True)
 class Allowance:
-    """A call's size, and its debate's limits."""
+    """A call's estimated tokens, and the rate and concurrency limits of its debate."""
 
     calls_at_once: float = inf
     requests_per_minute: float = inf
@@ -129,7 +129,7 @@ class ProviderLimits:
         return self.failures >= _FAILURES_IN_A_ROW
 
     def may_ask(self) -> bool:
-        """Return whether to call the provider. During an outage, that is once per interval."""
+        """Return whether to call the provider now. In an outage, allow one call per interval."""
         if self.is_down and _now() < self._next_probe:
             return False
         self._next_probe = _now() + _SECONDS_BETWEEN_PROBES
@@ -201,7 +201,7 @@ class ProviderLimits:
         )
 
     def _is_within(self, allowance: Allowance) -> bool:
-        """Return whether a call fits its limits. Calls with higher limits are not counted."""
+        """Return whether a call fits its limits, not counting calls that have higher limits."""
         while self._last_minute and self._last_minute[0].at <= _now() - 60:
             self._last_minute.popleft()
         at_once, requests, tokens = allowance.limits

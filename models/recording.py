@@ -70,7 +70,7 @@ class Recording:
         return CallKey(*same, self._made[same] - 1)
 
     def count(self, made: Iterable[CallKey]) -> None:
-        """Count earlier calls, so that later calls with the same content get new numbers."""
+        """Count calls already made, so that the next identical call gets the next number."""
         self._made.update((key.asked, key.messages) for key in made)
 
     def has_made(self, key: CallKey) -> bool:

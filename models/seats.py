@@ -86,7 +86,7 @@ async def _choose_models(settings: DebateSettings) -> tuple[list[Seat], str]:
 
 
 async def _choose_judge(seats: list[Seat], settings: DebateSettings) -> tuple[list[Seat], str]:
-    """Return the seats, with a judge whose model no debater uses if possible, and a notice."""
+    """Give the judge a model that no debater uses, if possible. Return the seats and a notice."""
     judge = next((seat for seat in seats if seat.role == "judge"), None)
     debaters = [seat for seat in seats if seat.role not in NOT_DEBATING]
     sharing = [seat.name for seat in debaters if judge and seat.model == judge.model]
@@ -188,7 +188,7 @@ def missing_files(specs: Iterable[str]) -> list[weights.Weights]:
 
 
 def window_for(model: str, settings: DebateSettings) -> int | None:
-    """Return the maximum tokens of a prompt and answer together, or None if unlimited."""
+    """Return the maximum total tokens of a prompt and its answer, or None if unlimited."""
     spec = parse_spec(model)
     provider = provider_of(spec)
     wanted = settings.context_tokens or provider.window(spec.name)

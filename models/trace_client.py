@@ -63,7 +63,7 @@ class TraceClient(Client):
         return next((each for each in map(_id, _order(run)) if each in self._left_out), "")
 
     def _lifted(self, run: dict[str, Any], graph: str) -> dict[str, Any]:
-        """Attach a run to its nearest ancestor that is sent."""
+        """Return the run, attached to its nearest ancestor that is sent to LangSmith."""
         *above, own = _order(run)
         kept = [each for each in above if _id(each) not in self._left_out[graph]]
         if len(kept) == len(above):

@@ -44,7 +44,7 @@ Node = TypeVar("Node", bound=Callable[..., Awaitable[dict[str, Any]]])
 def call_budget(
     state: DebateState, runtime: "Runtime[Any]", phase: str, pause_requested: Callable[[], bool]
 ) -> CallBudget:
-    """Return the next call's budget, keeping back the cost of the calls that must follow it."""
+    """Return the next call's budget, setting aside the cost of the calls that must follow."""
     settings: DebateSettings = runtime.context
     cap = cap_of(settings)
     if cap is None:

@@ -104,7 +104,7 @@ def _collect(
 def _keep_answer(
     state: DebateState, runtime: Runtime[Any], seat: Seat, failure: ModelFailed, *, initial: bool
 ) -> CallResults:
-    """Replace a failed answer with the seat's previous one. Without one, the seat sits out."""
+    """Reuse a seat's previous answer after a failure, or let the seat sit out the round."""
     answers = answers_of(state, seat.id)
     if not answers or strategy_for(runtime.context).when_a_seat_fails == "sit_out":
         why = str(failure)

@@ -21,7 +21,7 @@ def start_clock() -> None:
 
 
 def steady_now() -> datetime:
-    """Return the current time, unaffected by changes of the wall clock during the run."""
+    """Return the current time, unaffected by changes to the system clock during the run."""
     began, monotonic = _began.get()
     return began + timedelta(seconds=time.monotonic() - monotonic)
 

@@ -64,7 +64,7 @@ def _as_files(
     suffix: str,
     read: Callable[[Sequence[Path]], Read],
 ) -> Read:
-    """Read uploads through temporary files, because readers recognize formats by file name."""
+    """Pass uploads to `read` as temporary files, because it detects formats by file name."""
     with TemporaryDirectory(prefix="contend-") as folder:
         paths = [_write(Path(folder) / str(at), each, suffix) for at, each in enumerate(uploads)]
         try:

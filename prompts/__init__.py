@@ -41,7 +41,7 @@ def render(name: str, values: Mapping[str, Callable[[], str]]) -> str:
 
 
 def fill(text: str, values: Mapping[str, Callable[[], str]]) -> str:
-    """Fill in the placeholders. Values are built only if used, never searched for placeholders."""
+    """Fill in the placeholders. Build only the values needed; ignore placeholders inside values."""
 
     def filled(found: re.Match[str]) -> str:
         # An empty value is dropped together with the white space after it.

@@ -33,7 +33,7 @@ _OVERLONG = re.compile(rf"([^\s。]{{{PASSAGE_CHARS - 1},{PASSAGE_CHARS}}})")
 
 @dataclass(frozen=True)
 class DocumentPage:
-    """A PDF page, or a passage of another file; `number` is the page or first line number."""
+    """A PDF page, or a passage of any other file; `number` is the page or first line number."""
 
     number: int
     text: str

@@ -148,7 +148,7 @@ async def open_index(
     what: str,
     on_progress: Progress = lambda _done, _total: None,
 ) -> VectorIndex:
-    """Open the index for these texts, embedding only the missing ones."""
+    """Open the index for these texts, embedding only the texts that the index lacks."""
     wanted = {key: _digest(text.encode()) for key, text in texts.items()}
     index, entries, why = await asyncio.to_thread(_load, folder, embedder.spec)
     if not await _is_made_by(embedder, index, entries, wanted, texts):

@@ -47,7 +47,7 @@ class DocumentAccess:
 async def find_passages(
     access: DocumentAccess, about: Sequence[str], embedder: Embedder, limit: int
 ) -> tuple[Passage, ...]:
-    """Return the passages nearest to the texts: each text's best match, then the second best."""
+    """Return the nearest passages: first each text's best match, then each text's second best."""
     if not access.shown:
         return ()
     documents = access.documents

@@ -90,7 +90,7 @@ class Searcher:
 
 
 def group_scores(similarities: Vectors, groups: Sequence[int]) -> list[float]:
-    """Score each group by the mean of its two best lines, or by its only line."""
+    """Score each group by the mean similarity of its two best lines, or of its only line."""
     import numpy as np
 
     sizes = np.array(groups)[:, None]

@@ -58,7 +58,7 @@ class Template(BaseModel):
     origin: Origin = "shipped"
 
     def lines(self) -> list[str]:
-        """Return one line to embed per entry of `use_when`; the first also has the title."""
+        """Return a line to embed for each entry of `use_when`; the first starts with the title."""
         first, *others = self.use_when
         return [f"{self.title}. {first}", *others]
 

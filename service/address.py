@@ -51,7 +51,7 @@ class ServiceState:
 
 
 def running_service() -> ServiceState | None:
-    """Return the state of the service on our data folder, or None if no service responds."""
+    """Return the state of the service that uses our data folder, or None if none responds."""
     try:
         host, port = _published()
         _, body = _get(host, port, "/readyz", _SECONDS_FOR_STATE)

@@ -1,4 +1,4 @@
-"""Describes the requests, responses and errors of OpenAI's chat API that debates support."""
+"""Defines the requests, responses and errors of the part of OpenAI's chat API that we support."""
 
 from datetime import date
 from typing import Any, Literal

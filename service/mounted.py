@@ -22,7 +22,7 @@ async def _register_presets() -> None:
 
 
 def _client() -> LangGraphClient:
-    """Return a client for the server that runs this app, usable before the server listens."""
+    """Return a client for this app's server, which works even before the server is listening."""
     if "langgraph_api" in sys.modules:
         return get_client(api_key=None)
     # Aegra adds its routes to our app.

@@ -40,7 +40,7 @@ class Accepted(BaseModel):
 
 
 class RoundAnswer(BaseModel):
-    """One round."""
+    """One round of a debate."""
 
     round: Round
 
@@ -67,7 +67,7 @@ health = APIRouter(include_in_schema=False)
 
 @health.get("/healthz")
 async def get_health() -> dict[str, str]:
-    """Return `ok` as long as the process runs."""
+    """Return `ok` as long as the service process is running."""
     return {"status": "ok"}
 
 

@@ -73,7 +73,7 @@ class Run:
         return is_detached(self.control)
 
     def stop(self, reason: str) -> None:
-        """Stop after the current turn. A debate on a server continues unless paused."""
+        """Stop after the current turn. A debate on a server goes on unless it is being paused."""
         if self.debate.server and not self.control.drain_requested:
             self.control.request_drain(DETACHED)
             self.task.cancel()

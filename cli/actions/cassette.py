@@ -9,7 +9,7 @@ _NOTICE = "This is a recorded debate; no model is called."
 
 
 def play_cassette(cassette: Cassette, request: Request, output: Output) -> int:
-    """Rerun the recorded debate as a new one; raise BadInput if options contradict it."""
+    """Rerun a recorded debate as a new one; raise BadInput if options contradict the recording."""
     protocol = cassette.debate.protocol
     if request.protocol != protocol:
         raise BadInput(f"The recording uses the protocol {protocol}, not {request.protocol}.")

@@ -40,7 +40,7 @@ def show_download(file: Weights, *, quiet: bool) -> AbstractContextManager[weigh
 
 
 def describe_download(file: Weights) -> list[str]:
-    """Describe the download, its usual time and, for a chat model, the alternatives."""
+    """Describe the download, its usual duration and, for some chat models, the alternatives."""
     about = f"{_megabytes(file)}, {file.licence}"
     lines = [f"Downloading {file.name}, once ({about}): {_usual_time(file)} at 10 MB/s."]
     real = "a real model: `contend ask --model PROVIDER:NAME`, for example openai:gpt-5-mini."
@@ -79,7 +79,7 @@ def _pull_files(name: str) -> None:
 
 @contextmanager
 def progress(what: str, *columns: ProgressColumn, quiet: bool) -> Iterator[weights.Progress]:
-    """Show a progress bar from the first progress report on."""
+    """Yield a callback that updates a progress bar; the bar appears at the first update."""
     screen = stderr()
     counted = columns or (MofNCompleteColumn(), TimeRemainingColumn())
     shown = (TextColumn("{task.description}"), BarColumn(), *counted)

@@ -100,7 +100,7 @@ def _parser() -> MarkdownIt:
 
 
 def _as_shown(token: Token) -> Token:
-    """Return the token with formulas as source and soft line breaks kept."""
+    """Return the token with formulas as source text, and with hard instead of soft line breaks."""
     if token.type.startswith("math_block"):
         ends = ("\\[", "\\]") if token.markup.startswith("\\") else ("$$", "$$")
         content = f"{ends[0]}\n{token.content.strip()}\n{ends[1]}"

@@ -79,7 +79,7 @@ class Sections:
             self._page.live.set(waiting_line(reading, self._clock))
 
     def finish(self, turn: ShownTurn, number: int) -> None:
-        """Print a finished turn; if turns are shown in columns, wait for all of them."""
+        """Print a finished turn or, if turns are shown in columns, wait until all have finished."""
         column = self._column(turn.seat)
         if column:
             column.finish(turn)
@@ -182,7 +182,7 @@ class Sections:
         return self._columns is not None
 
     def print_failures(self, but: str) -> None:
-        """Print all failures except the one that `but` describes."""
+        """Print every seat's failure except the one that the message `but` already reports."""
         for seat, why in self._failed.items():
             if not but.startswith(f"{self._seats.name(seat)} ("):
                 self._notice(seat, f"{why}.")

@@ -9,7 +9,7 @@ class Speakers:
         self._at_once: bool | None = None
 
     def open_round(self, given: Mapping[str, Any]) -> list[str]:
-        """Start a round; return the seats that speak first, or all active seats if unknown."""
+        """Start a round; return the seats that speak first, or all active seats if not given."""
         self._asked.clear()
         self._active = _ids(given.get("active"))
         self._at_once = given.get("at_once")

@@ -103,7 +103,7 @@ class TurnPrinter:
         self._page.paragraphs(about(turn))
 
     def release(self) -> None:
-        """Finish printing the words received so far; the rest of the turn is not shown."""
+        """Finish printing the text received so far; the rest of the turn is not shown."""
         if self._wrapper and self._page.renders_markdown:
             self._wrapper.finish()
         self.cut(between_words=True)

@@ -149,7 +149,7 @@ class WordWrapper:
         self._column = 0
 
     def _write(self, text: str, style: str) -> None:
-        """Buffer the text; a change of style flushes the buffer."""
+        """Buffer the text; if the style has changed, flush the buffer first."""
         if style != self._unwritten_style:
             self._flush()
         self._unwritten, self._unwritten_style = self._unwritten + text, style

@@ -16,7 +16,7 @@ _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 
 
 def embed(text: str) -> str:
-    """Demote headings, show HTML and images as text, and close an open fence."""
+    """Demote headings, show HTML and images as text, and close an open code fence."""
     lines = text.split("\n")
     code: set[int] = set()
     open_fence = ""

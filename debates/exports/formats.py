@@ -1,4 +1,4 @@
-"""Lists the export formats. Must import little: `contend --help` loads this module."""
+"""Lists the export formats. `contend --help` loads this module, so keep its imports fast."""
 
 import json
 from collections.abc import Callable

@@ -109,7 +109,7 @@ def notices(record: Mapping[str, Any]) -> list[str]:
 
 
 def phase_title(phase: PhaseName) -> str:
-    """Return the title for a phase's turns, such as `rebuttal`; empty if they need none."""
+    """Return the title for a phase's turns, such as `rebuttal`, or '' for an untitled phase."""
     return "" if phase in _UNTITLED else PHASES[phase].label
 
 

@@ -93,7 +93,7 @@ class OutageTolerantSaver(BaseCheckpointSaver[str]):
         await asyncio.to_thread(_keep_in_file, thread_of(config), kind, data)
 
     async def _put_writes(self, config: RunnableConfig, *what: Any) -> bool:
-        """Try to save the writes to the database. Return False in an outage."""
+        """Try to save the writes to the database. Return False during an outage."""
         async with self._writing:
             if thread_of(config) in self.threads_with_files:  # earlier writes come first
                 return False
@@ -140,7 +140,7 @@ class OutageTolerantSaver(BaseCheckpointSaver[str]):
 
 
 def finished_step(config: RunnableConfig, metadata: CheckpointMetadata) -> tuple[str, str] | None:
-    """Return the parent's namespace and id if the new checkpoint ends the parent's step."""
+    """Return the parent checkpoint's namespace and id if the parent's step is now finished."""
     # Nothing reads the task results of a completed step again: a fork or replay runs it anew.
     place = config["configurable"]
     before = place.get("checkpoint_id")

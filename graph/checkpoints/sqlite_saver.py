@@ -146,7 +146,7 @@ class Writer(_Connection):
 
     @contextmanager
     def _unsynced(self) -> Iterator[None]:
-        """Skip the fsync of writes in the `with` block, which would take milliseconds.
+        """Skip fsync, which takes milliseconds, for writes in the `with` block.
 
         After a power failure, a lost checkpoint is rebuilt from the stored results of its step.
         """

@@ -111,7 +111,7 @@ class Outcome(terms.Contract):
 
 
 class KeyVariable(terms.Contract):
-    """Something the outcome depends on."""
+    """A factor that influences the outcome."""
 
     name: _Text
     category: _Words = ""
@@ -138,7 +138,7 @@ class SimulationSummary(terms.Contract):
 
 
 class Timeframe(terms.Contract):
-    """The period that the forecast covers. The outcome can be determined at the end."""
+    """The period that the forecast covers. The outcome can be determined when the period ends."""
 
     start: _Date | None = None
     end: _Date | None = None

@@ -21,7 +21,7 @@ _ABSENT = "null if missing; report.gaps says why."
 
 
 class Scores(Contract):
-    """An argument's scores by criterion, including your own; null if not requested."""
+    """An argument's scores by criterion, including your own criteria; null if not requested."""
 
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, _Share]
@@ -195,7 +195,7 @@ class OutcomeConsensus(Contract):
 
 
 class Replaced(Contract):
-    """An unused version of an argument: weak, no better than the first version, or outdated."""
+    """An unused version of an argument: weak, outdated, or a retry that was no better."""
 
     round: int
     argument: Argument

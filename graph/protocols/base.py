@@ -31,7 +31,7 @@ class PromptCall:
 
 
 def begin_alike(one: Seat, other: Seat) -> bool:
-    """Return whether a provider's prompt cache works across the two seats."""
+    """Return whether the two seats' prompts can share cached text at a provider."""
     return one.model == other.model and one.tools == other.tools
 
 
@@ -61,7 +61,7 @@ class Strategy(ABC, Generic[SomeSettings]):
 
     @abstractmethod
     def stop_decision(self, state: DebateState) -> StopDecision | None:
-        """Return why to end the rounds after this one, or None to continue."""
+        """Return the reason to end the rounds after the current round, or None to continue."""
 
     @abstractmethod
     def calls_by_role(self) -> tuple[Counter[str], Counter[str]]:
@@ -116,7 +116,7 @@ class Strategy(ABC, Generic[SomeSettings]):
         return None
 
     def excerpt_characters(self, part: str) -> int | None:
-        """Return how many characters of each answer a prompt shows, or None for all."""
+        """Return how many characters of each answer a prompt shows, or None for whole answers."""
         return None
 
     def derived_input(self, given: DebateState) -> DebateState:
@@ -143,7 +143,7 @@ class Strategy(ABC, Generic[SomeSettings]):
         return "judge_continue"
 
     def asks_judge(self, round_number: int) -> bool:
-        """Return whether the judge is asked after this round if another should follow."""
+        """Return whether to ask the judge to continue or stop after this round."""
         return False
 
     def answering_part(self, round_number: int, *, has_spoken: bool) -> str:
@@ -178,7 +178,7 @@ class Strategy(ABC, Generic[SomeSettings]):
         return {}
 
     def round_facts(self, state: DebateState) -> dict[str, Any]:
-        """Return what viewers are told about a finished round, apart from objections."""
+        """Return extra fields for the event that reports a finished round."""
         return {}
 
 

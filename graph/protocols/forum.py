@@ -126,7 +126,7 @@ class ForumStrategy(Strategy[ForumSettings]):
         return stop("max_rounds", number, describe_rounds_used(self.settings.max_rounds) + still)
 
     def _last_seat(self, state: DebateState, seat: str) -> StopDecision:
-        """Stop with one remaining seat: `converged` if it conceded too, otherwise `one_left`."""
+        """Stop as `converged` if the one remaining seat also conceded, otherwise as `one_left`."""
         number, name = state["round"], seat_with_id(state, seat).name
         said = [turn for turn in turns_of(state, "conviction_check") if turn.round == number]
         own = [turn.assessment for turn in said if turn.seat == seat]

@@ -203,7 +203,7 @@ class DebateSettings(Settings):
         return self.model_copy(update=changes)
 
     def with_models(self, models: Mapping[str, str]) -> Self:
-        """Return a copy with these models by seat id. They count as chosen by the user."""
+        """Return a copy with these models, keyed by seat id, as if the user had chosen them."""
         return self.model_copy(update={f"{seat}_model": model for seat, model in models.items()})
 
     def _with_models_of_choices(self, field: str, models: Mapping[str, str]) -> Self:

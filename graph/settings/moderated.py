@@ -39,7 +39,7 @@ class Format:
 
     @property
     def orders(self) -> int:
-        """Return in how many orders the judge reads the statements."""
+        """Return the number of orders in which the judge reads the statements."""
         return 2 if self.declares_winner else 1
 
 
@@ -57,7 +57,7 @@ FORMATS: dict[DebateFormat, Format] = {
 
 
 class PositionChoice(Settings):
-    """A side, as configured."""
+    """The configuration of one side."""
 
     name: str = Field(min_length=1, max_length=40, description="The advocate's name.")
     position: str | None = Field(

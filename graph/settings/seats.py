@@ -19,7 +19,7 @@ _TAKEN_IDS = ("judge", "user", "embedding", "index")
 
 
 class SeatChoice(Settings):
-    """A debater, as configured."""
+    """The configuration of one debater."""
 
     name: str = Field(min_length=1, max_length=40, description="The debater's name.")
     model: str = Field(min_length=1, description="The seat's model, as PROVIDER:NAME.")

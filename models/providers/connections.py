@@ -111,7 +111,7 @@ class SocketRest:
         self._next = self._loop.call_soon(self.begin, seconds)
 
     def _transport(self) -> asyncio.Transport | None:
-        """Return the connection's transport, or None after the end of the response."""
+        """Return the connection's transport, or None once the response has ended."""
         connection = self._answer.connection
         return connection.transport if connection else None
 

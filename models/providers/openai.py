@@ -128,7 +128,7 @@ class _ThinkingChatOpenAI(ChatOpenAI):
 
 
 def _open_client(timeout: Timeout) -> DefaultAsyncHttpxClient:
-    """Open a client for one model, because langchain would share one between event loops."""
+    """Open a separate client per model, because langchain would share one across event loops."""
     client = DefaultAsyncHttpxClient(timeout=timeout, **pooled(httpx2))
     watch_client(client)
     return client

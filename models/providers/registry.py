@@ -106,7 +106,7 @@ class ModelSpec:
 
 
 def parse_spec(text: str) -> ModelSpec:
-    """Parse `provider:model`. Without a known provider, as in `qwen3:32b`, it means Ollama."""
+    """Parse `provider:model`. Text without a known provider, such as `qwen3:32b`, means Ollama."""
     head, colon, tail = text.strip().partition(":")
     if head == HUMAN:
         if tail:

@@ -1,4 +1,4 @@
-"""Calls back for the headers of each HTTP response, and whenever bytes arrive."""
+"""Runs callbacks for the headers of each HTTP response, and whenever bytes arrive."""
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager

@@ -98,19 +98,19 @@ class StreamFormat(Protocol):
     is_done: bool  # whether the last event has come, though the response may go on
 
     def events(self, lines: list[bytes]) -> Iterator[StreamedEvent]:
-        """Yield the events that the lines complete."""
+        """Yield the events that are complete after these lines."""
 
     def words(self, event: StreamedEvent) -> StreamedWords | None:
         """Return an event's text and thinking, or None if it contains anything else."""
 
     def piece(self, last: StreamedEvent, words: StreamedWords) -> StreamedEvent:
-        """Return a copy of the last event with these words."""
+        """Return a copy of the last event with this text and thinking."""
 
 
 async def read_pieces(
     response: Any, form: StreamFormat
 ) -> AsyncIterator[tuple[StreamedEvent, bool]]:
-    """Yield a response's events. The flag tells whether an event is a merged piece."""
+    """Yield a response's events. The flag is true if an event contains only text and thinking."""
     lines_read = LineReader(response)
     async for lines in lines_read:
         has_words = False

@@ -38,7 +38,7 @@ _STATUS_WORDS: dict[object, _Status] = {
 
 
 def _status_word(given: object) -> object:
-    """Replace an unusual status word with a valid one, if known."""
+    """Normalize a status, and replace a known synonym with the valid word."""
     word = " ".join(given.lower().replace("_", " ").split()) if isinstance(given, str) else given
     return _STATUS_WORDS.get(word, word)
 
@@ -142,7 +142,7 @@ def _leaves_out_critical(points: tuple[Point, ...], speech: str) -> bool:
 
 
 def _marks_critical(sentence: str) -> bool:
-    """Return whether an objection, and not a word such as none, follows the critical symbol."""
+    """Return whether an objection follows the critical symbol, not ✅ or a word such as `none`."""
     _, mark, issue = sentence.partition(SEVERITY_MARKS["critical"])
     named = _CRITICAL_LABEL.sub("", issue).strip(" .!)*_")
     is_resolved = issue.lstrip().startswith("✅")

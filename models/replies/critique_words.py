@@ -107,7 +107,7 @@ def _is_signal(sentence: str) -> bool:
 
 
 def _may_close(before: Line) -> bool:
-    """Return whether the ready signal counts after this line."""
+    """Return whether a ready signal that follows this line counts."""
     text = before.text.rstrip(" *_\"”)'\ufe0f")
     marked, ended = _MARK.search(text), text.endswith((".", "!", *STATUS_MARKS))
     if not before.own or text.endswith((*":,;?…–—-",)):
@@ -212,7 +212,7 @@ def _severity_of(lead: str) -> Severity | None:
 
 
 def _status_of(lead: str, rest: str) -> PointStatus | None:
-    """Return the symbols' status, `open` if they contradict each other, or None without symbols."""
+    """Return the symbols' status, `open` if they conflict, or None if there are no symbols."""
     signs = {sign for sign in lead if sign in STATUS_MARKS} | set(_ENDING.findall(rest))
     states = {STATUS_MARKS[sign] for sign in signs}
     return states.pop() if len(states) == 1 else ("open" if states else None)

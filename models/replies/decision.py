@@ -36,7 +36,7 @@ def decision_from_block(block: DecisionBlock, speech: str) -> Decision:
 
 
 def decision_from_text(speech: str) -> Decision | None:
-    """Parse CONTINUE or STOP at the start of the first line, else of later lines if all agree."""
+    """Parse CONTINUE or STOP at the start of the first line, or of later lines that all agree."""
     found = first_signal(speech, _read_word)
     return Decision(decision=found[0], reasoning=found[1], read_from="words") if found else None
 

@@ -47,7 +47,7 @@ _IN_BRACKETS = re.compile(r"\[([^\[\]]*)\]")
 
 # Each field is parsed separately; an unreadable value is left out, never corrected.
 class ArgumentBlock(BaseModel):
-    """An argument's control block, with its fields not yet parsed."""
+    """An argument's control block with unparsed fields."""
 
     outcome: Any = None
     probabilities: Any = None
@@ -60,7 +60,7 @@ class ArgumentBlock(BaseModel):
 
 
 class VerdictBlock(BaseModel):
-    """The verdict's control block, with its fields not yet parsed."""
+    """The verdict's control block with unparsed fields."""
 
     probabilities: Any = None
     confidence: Any = None
@@ -69,7 +69,7 @@ class VerdictBlock(BaseModel):
 
 
 class ScoreBlock(BaseModel):
-    """A control block with an argument's scores, not yet parsed."""
+    """A control block with an argument's unparsed scores."""
 
     model_config = ConfigDict(extra="allow")  # a field for each criterion
 
@@ -205,7 +205,7 @@ class _PrecedentEntry(BaseModel):
 
 
 class PrecedentsForm(BaseModel):
-    """Past events like the one in question."""
+    """Past events similar to the event being forecast."""
 
     precedents: list[_PrecedentEntry]
 
@@ -326,7 +326,7 @@ def _numbers_by_id(stated: str, outcomes: Outcomes) -> dict[str, float]:
 
 
 def _numbers_by_part(stated: str, outcomes: Outcomes) -> dict[str, float]:
-    """Parse comma-separated `NAME NUMBER`. Return an empty dict if an outcome has two numbers."""
+    """Parse comma-separated `NAME NUMBER` pairs. Return an empty dict if an outcome repeats."""
     raw: dict[str, float] = {}
     for part in _BETWEEN_OUTCOMES.split(stated):
         written = re.fullmatch(rf"\W*(\w.*?)\W{{0,4}}?{NUMBER}\W*", part, re.IGNORECASE)

@@ -59,7 +59,7 @@ class Line:
 
 
 def split_lines(reply: str) -> list[Line]:
-    """Return all lines with words, each marked as the speaker's own or not."""
+    """Return all lines that contain words, each marked as the speaker's own or not."""
     return list(_lines(reply))
 
 

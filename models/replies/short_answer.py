@@ -23,7 +23,7 @@ _MOST_CHARACTERS, _MOST_WORDS = 60, 3
 
 
 def stated_answer(text: str) -> str | None:
-    """Return the text after the last `Answer:`, "the answer is" or `####`, or in the last box."""
+    """Return the text after the last `Answer:`, "the answer is" or `####`, or in a LaTeX box."""
     labels = [match for rule in (_SAID, _HASHES) for match in rule.finditer(text)]
     said = max((match.end() for match in labels), default=-1)
     boxes = [match for match in _BOXED.finditer(text) if match.start() >= said]

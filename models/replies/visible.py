@@ -37,7 +37,7 @@ def split_thinking(text: str) -> tuple[str, str]:
 
 
 class SpeechFilter:
-    """Removes thinking and control blocks from a stream. JSON is held back until complete."""
+    """Removes thinking and control blocks from a stream. Holds JSON back until it is complete."""
 
     def __init__(self, hidden_mark: str) -> None:
         self._mark = hidden_mark

@@ -54,7 +54,7 @@ def all_arguments(state: DebateState) -> list[ScoredArgument]:
 
 
 def kept_arguments(state: DebateState) -> list[ScoredArgument]:
-    """For each role and round, return the argument that counts: the best, or one argued anew."""
+    """For each role and round, return the best argument or, if it is outdated, the new one."""
     kept: dict[tuple[int, str], ScoredArgument] = {}
     for said in all_arguments(state):
         key = (said.turn.round, said.role)
@@ -74,7 +74,7 @@ def reach_goal(arguments: Iterable[ScoredArgument]) -> list[bool]:
 
 
 def misses_goal(arguments: Iterable[ScoredArgument], expected: int = 0) -> bool:
-    """Return whether too few arguments are good, counting `expected` more as good."""
+    """Return whether too few arguments are good, assuming `expected` further good arguments."""
     reached = [*reach_goal(arguments), *[True] * expected]
     return sum(reached) < QUALITY_GOAL * len(reached)
 

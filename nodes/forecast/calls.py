@@ -89,7 +89,7 @@ async def speak(
     about: Turn | None,
     deadline: Deadline,
 ) -> TurnResult | ModelFailed:
-    """Take a turn before the deadline. Return a failure that does not end the debate."""
+    """Take a turn before the deadline. Return a failure if the debate can go on without it."""
     stored = await _speak_once(state, runtime, seat, phase, part, about, deadline)
     return turn_or_failure(stored if "failed" in stored else _from_old_form(stored, seat))
 

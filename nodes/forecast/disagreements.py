@@ -33,7 +33,7 @@ def key_disagreements(said: Arguments, outcomes: Sequence[Outcome]) -> Iterator[
 def disagreement_map(
     kept: Arguments, outcomes: Sequence[Outcome], verdict: VerdictReading | None
 ) -> tuple[Disagreement, ...]:
-    """Return disagreements by the judge's topics, then those on outcomes that no topic covers."""
+    """Return disagreements on the judge's topics, then on outcomes that no topic covers."""
     named = [_by_topic(kept, each) for each in _merge_topics(verdict.disputes if verdict else ())]
     topics = [each for each in named if len(each.positions) > 1]
     divided = (
@@ -67,7 +67,7 @@ def _by_topic(kept: Arguments, dispute: Dispute) -> Disagreement:
 
 
 def _by_outcome(kept: Arguments, outcome: Outcome) -> Disagreement:
-    """Return the disagreement about an outcome. Its topic names the two most distant points."""
+    """Return the disagreement about an outcome. Its topic quotes the two points furthest apart."""
     low, high = max(
         (_extremes(said, outcome.id) for said in _rounds(kept) if _disagree(said, outcome.id)),
         key=lambda extremes: (

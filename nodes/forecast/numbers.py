@@ -41,7 +41,7 @@ def _as_fractions(values: Distribution, *, whole: bool) -> dict[str, float] | No
 
 
 def _with_percentages(values: Distribution, *, whole: bool) -> Iterator[dict[str, float]]:
-    """Yield ways to read the values as percentages: all of them, or only those above 1."""
+    """Yield ways to read the values: all as percentages, or only those above 1 as percentages."""
     small = [value for value in values.values() if 0 < value <= 1]
     if whole or not small:
         yield {outcome: value / 100 for outcome, value in values.items()}
@@ -72,7 +72,7 @@ def consensus(distributions: Sequence[Distribution], outcomes: Sequence[str]) ->
 def combine_with_judge(
     judge: Distribution, agreed: Distribution, judge_weight: float, outcomes: Sequence[str]
 ) -> dict[str, float]:
-    """Return the weighted mean of judge and consensus. If one is missing, use the other."""
+    """Average the judge's and the roles' probabilities. If an outcome lacks one, use the other."""
     pooled: dict[str, float] = {}
     for outcome in outcomes:
         if outcome in judge and outcome in agreed:
@@ -169,7 +169,7 @@ def fitted_factor(resolved: Sequence[tuple[Distribution, str]]) -> float:
 
 
 def _lowest(cost: Callable[[float], float], left: float, right: float) -> float:
-    """Return the position of the only minimum, by golden-section search."""
+    """Return where `cost` has its only minimum, by golden-section search."""
     golden = (math.sqrt(5) - 1) / 2
     while right - left > 1e-4:
         inner_left, inner_right = right - golden * (right - left), left + golden * (right - left)

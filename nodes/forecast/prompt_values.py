@@ -144,7 +144,7 @@ class _ForecastValues:
         return f"Said before it, and so no longer new:\n{points}" if points else ""
 
     def _points(self, said: list[ScoredArgument], room: int, *first: str) -> str:
-        """List the points that fit. Earlier rounds get up to half of the room."""
+        """List the points that fit, reserving up to half of the room for earlier rounds."""
         newest = max((each.turn.round for each in said), default=0)
         new = self._point_lines(s for s in said if s.turn.round == newest)
         old = self._point_lines(s for s in reversed(said) if s.turn.round < newest)

@@ -58,7 +58,7 @@ async def _contribute(
     *,
     awaited: bool,
 ) -> CallResults:
-    """Take a role's turn and score it. If another role waits for the turn, score it later."""
+    """Take a role's turn and score it, unless another role is waiting for the turn."""
     part = round_phase(node_runtime.context, state["round"])
     due = clock.end_of("before_judge" if awaited else "arguments")
     argued = await argue(state, node_runtime, seat, part, None, due)

@@ -207,7 +207,7 @@ class _Forecast:
             yield contract.OutcomeConsensus(outcome_id=outcome, consensus_score=score)
 
     def _confidence(self) -> float | None:
-        """Return the mean stated confidence, times the share of probabilities that were stated."""
+        """Return the mean stated confidence, scaled by the fraction of complete distributions."""
         stated = [each.reading.stated for each in self.latest.values()]
         stated += [self.verdict.stated] if self.verdict else []
         mean = numbers.mean_known([each.confidence for each in stated])

@@ -12,7 +12,7 @@ _FIRST_SEATED = "of those conceded to as often, it sits first at the table"
 def seats_that_stay(
     concessions: Mapping[str, str], active: Sequence[str], credit: Mapping[str, int]
 ) -> dict[str, str]:
-    """When seats concede in a circle, one of them stays. Return those seats with the reasons."""
+    """Choose one seat to stay in each circle of concessions. Return the reasons by seat."""
     if not concessions:
         return {}
     groups = [active] if len(concessions) == len(active) else _circles(concessions)

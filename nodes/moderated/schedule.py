@@ -104,7 +104,7 @@ def stages(turns: Sequence[Turn]) -> list[list[Turn]]:
 
 
 def with_sides_reversed(stage: Sequence[Turn]) -> list[Turn]:
-    """Return the stage with the sides in reverse order, but each rebuttal after its argument."""
+    """Reverse the order of the sides in a stage, keeping each rebuttal after its argument."""
     blocks: list[list[Turn]] = []
     for turn in stage:
         if turn.phase != "rebuttal" or not blocks:

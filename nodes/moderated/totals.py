@@ -99,7 +99,7 @@ def final_scores(
 
 
 def find_winner(standings: Sequence[SideScore], margin: float) -> Result:
-    """Find the side that leads in both reading orders, and by at least the margin in total."""
+    """Find the side that leads in both reading orders, with a total lead of at least the margin."""
     if any(len(score.orders) < len(_ORDERS) for each in standings for score in each.turns):
         return Result(None, _INCOMPLETE)
     lead = _lead(standings)

@@ -51,7 +51,7 @@ def room_for_prompt(seat: Seat, settings: DebateSettings) -> int | None:
 def fit_items(
     items: Sequence[Item], room: int | None, text_of: Callable[[Item], str]
 ) -> tuple[Item, ...]:
-    """Return the first items that fit into their share of the prompt."""
+    """Return the first items that together fit into a fixed share of the room."""
     if room is None:
         return tuple(items)
     left = BYTES_PER_TOKEN * room // _MATERIAL_SHARE
@@ -112,7 +112,7 @@ def keep_ending(text: str, room: int) -> Excerpt:
 
 
 def keep_beginning(text: str, characters: int) -> Excerpt:
-    """Return the first whole sentences, or the first words, within this many characters."""
+    """Return the whole sentences, or if none fits the words, within this many characters."""
     if len(text) <= characters:
         return Excerpt(text)
     end = _last_sentence_end(text, characters)

@@ -129,7 +129,7 @@ class PromptContent:
             yield self._about_tools()
 
     def stable_characters(self, turns: list[Turn], text: str) -> int | None:
-        """Return how many characters another prompt to the model shares, or None without one."""
+        """Return how many characters another prompt to this model repeats, or None if none does."""
         # After a tool call, the whole prompt is sent again.
         if self.seat.tools or self.strategy.repeats_prompt(self.state, self.seat, self.part):
             return self._repeated_characters(turns, text)

@@ -67,7 +67,7 @@ class _DocumentWords:
         return bisect_right(self.starts, at) - 1
 
     def page_of(self, number: int) -> int:
-        """Return the index in `pages` of the page or passage with this page or line number."""
+        """Return the index in `pages` of the page with this number or passage with this line."""
         return max(bisect_right(self.numbers, number), 1) - 1
 
     def text_between(self, start: int, end: int) -> str:
@@ -220,7 +220,7 @@ def _index(numbers: tuple[int, ...], texts: Sequence[str]) -> _DocumentWords:
 
 
 def _with_whole_words(pages: list[str]) -> list[str]:
-    """Move the end of each word split across two pages to the first of the two."""
+    """Move the rest of each word that is split across two pages back to the earlier page."""
     for nth in range(1, len(pages)):
         broken = _BROKEN_OFF.fullmatch(pages[nth - 1].rstrip()[-2:])
         rest = _REST_OF_WORD.match(pages[nth]) if broken else None
@@ -251,7 +251,7 @@ def _readings(span: str) -> list[_Quote]:
 
 
 def _quote_words(text: str, *, opens: bool = True, closes: bool = True) -> QuoteWords | None:
-    """Return the words; `opens` and `closes` require whole words at the respective end."""
+    """Return the quote's words; `opens` requires a whole first word, `closes` a whole last word."""
     words = trimmed(normalize_spelling(text).split(BORDER)[:-1])
     if not words:
         return None

@@ -229,7 +229,7 @@ def references(citation: str, documents: Collection[str]) -> tuple[Reference, ..
 
 
 def _count_continued(prose: str, following: Sequence[str], documents: Collection[str]) -> int:
-    """Count the following paragraphs of the same quote, which ends with a citation."""
+    """Count the paragraphs that continue an open quote; return 0 unless it ends with a citation."""
     if not following or not _WORTH.search(prose):
         return 0
     seen = _mask_code(prose)

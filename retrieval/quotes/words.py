@@ -134,7 +134,7 @@ class QuoteWords:
         return cls("".join([*pieces, spelled[reached:]]), hyphens, tuple(hyphens))
 
     def holds(self, part: "QuoteWords", at: int) -> bool:
-        """Return whether the hyphens at `at` match those in `part`: re-sign is not resign."""
+        """Return whether hyphens at `at` match those in `part`; re-sign must not match resign."""
         low, high = bisect_right(self.places, at), bisect_left(self.places, at + len(part.text))
         own = {place - at: self.hyphens[place] for place in self.places[low:high]}
         return own == part.hyphens or all(
