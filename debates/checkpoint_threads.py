@@ -103,7 +103,7 @@ class CheckpointThreads:
     def write_record(
         self, thread: UnreadThread, begun: datetime, status: Status, state: DebateState
     ) -> None:
-        """Update a thread's record, unless one of our processes holds the lease."""
+        """Update a thread's record, unless a Contend process holds the lease."""
         # Do not take the lease: a server that starts to run the thread would be refused.
         mine = debates.c.id == thread.id
         values = {

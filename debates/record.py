@@ -74,7 +74,7 @@ class StoredDebate(BaseModel):
 
     @property
     def ran_on(self) -> str | None:
-        """Return the LangGraph server that started this debate; None if Contend started it."""
+        """Return the LangGraph server that ran this debate, or None if Contend ran it."""
         return self.settings.get(RAN_ON)
 
     @property

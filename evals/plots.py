@@ -37,7 +37,7 @@ def accuracy_plot(arms: Sequence[ArmSummary]) -> str:
 
 
 def flips_plot(arms: Sequence[ArmSummary]) -> str:
-    """Plot how many of the drafts' votes each arm turned from right to wrong, or the reverse."""
+    """Plot how many items each arm changed to right or wrong after its drafts' vote."""
     shown = [(each.arm, each.flips) for each in arms if each.flips]
     if not shown:
         return ""

@@ -43,7 +43,7 @@ OUT_OF_BUDGET = "the next call does not fit into the budget"
 
 
 class OverBudget(Exception):
-    """A call that may cost more than the remaining budget."""
+    """Raised when a call might cost more than the remaining budget."""
 
 
 class NotRecorded(RuntimeError):

@@ -201,7 +201,7 @@ class ProviderLimits:
         )
 
     def _is_within(self, allowance: Allowance) -> bool:
-        """Return whether a call fits its limits, not counting calls that have higher limits."""
+        """Return whether a call fits its limits. Calls with higher limits do not count."""
         while self._last_minute and self._last_minute[0].at <= _now() - 60:
             self._last_minute.popleft()
         at_once, requests, tokens = allowance.limits

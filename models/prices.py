@@ -43,7 +43,7 @@ def priced(usage: Usage, spec: ModelSpec, prices: Prices, cache_writes: int = 0)
 
 
 def price_of(spec: ModelSpec, prices: Prices, today: date | None = None) -> Price | None:
-    """Return the user's price, zero for a local model, the built-in table's price, or None."""
+    """Return the user's price, else zero for a local model, else the built-in price, else None."""
     price = _price_of(spec, prices, today)
     if price is None or not provider_of(spec).caches_marked_parts:
         return price

@@ -46,7 +46,7 @@ class ForecastOptions:
 def early_request(
     options: ForecastOptions, protocol: str, question: str | None
 ) -> DebateRequest | None:
-    """Return the request, or None for other protocols or if a model must propose the outcomes."""
+    """Return the forecast request, or None if there is none or a model must propose outcomes."""
     if protocol != forecasts.PROTOCOL:
         if options.given:
             raise BadInput(f"{options.given[0]} works only with --protocol forecast.")

@@ -210,7 +210,7 @@ def resume(  # noqa: PLR0913, PLR0917 - one parameter per option
     server: Annotated[
         str | None,
         typer.Option(
-            metavar="URL", help="Address of the server that runs the debate, if it has changed."
+            metavar="URL", help="New address of the debate's server, if the address has changed."
         ),
     ] = None,
     json: options.Json = False,

@@ -31,7 +31,7 @@ class PromptCall:
 
 
 def begin_alike(one: Seat, other: Seat) -> bool:
-    """Return whether the two seats' prompts can share cached text at a provider."""
+    """Return whether the seats' prompts begin alike, so that a provider's cache serves both."""
     return one.model == other.model and one.tools == other.tools
 
 
@@ -65,7 +65,7 @@ class Strategy(ABC, Generic[SomeSettings]):
 
     @abstractmethod
     def calls_by_role(self) -> tuple[Counter[str], Counter[str]]:
-        """Return the minimum and the maximum number of turns by role, if no call fails."""
+        """Return the minimum and maximum number of turns per role, assuming that no call fails."""
 
     def expected_calls(self, people: Sequence[Seat] = ()) -> tuple[int, int]:
         """Return the minimum and maximum number of calls, not counting people's turns."""

@@ -22,7 +22,7 @@ _Chunk = TypeVar("_Chunk")
 
 
 class Completions(AsyncCompletions):
-    """Chat completions whose streams mix openai's chunks with merged pieces as dictionaries."""
+    """Chat completions that stream openai's chunks, or dictionaries that merge several."""
 
     def __init__(self, client: AsyncOpenAI) -> None:
         super().__init__(client)

@@ -147,7 +147,7 @@ def point_ids(text: str) -> tuple[str, ...]:
 
 
 def numbers_form(outcomes: Sequence[str], *, small: bool) -> type[BaseModel]:
-    """Return a schema for probabilities. Small models choose from complete distributions."""
+    """Return a schema for probabilities. If `small`, the model picks a predefined distribution."""
     supported: Any = (Literal[tuple(outcomes)], ...)
     if small and len(outcomes) <= _MOST_SPLITS:
         split: Any = (Literal[tuple(_list_splits(outcomes))], ...)

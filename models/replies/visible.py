@@ -76,7 +76,7 @@ def _nonce_of(text: str) -> object:
 
 @dataclass
 class _Splitter:
-    """Splits a stream into parts in linear time."""
+    """Splits a stream into visible text, thinking and control blocks, in linear time."""
 
     _kind: Kind = "text"
     _held: list[str] = field(default_factory=list)

@@ -36,7 +36,7 @@ def is_supported(conviction: Conviction) -> bool:
 
 
 def upheld_concession(answers: Sequence[object], *, verify: bool) -> str | None:
-    """Return the seat to which all answers concede, or None."""
+    """Return the seat that every answer concedes to, or None if they disagree."""
     said = [each for each in answers if isinstance(each, Conviction)]
     named = {each.convinced_by for each in said}
     if not said or len(said) < len(answers) or len(named) > 1:

@@ -27,7 +27,7 @@ def neutral_labels(order: Sequence[str], names: Iterable[str]) -> dict[str, str]
 
 
 def names_kept(state: DebateState, sides: Sequence[Seat]) -> list[str]:
-    """Return the names that are not replaced, because the debate uses them as ordinary words."""
+    """Return the names to keep, which the debate also uses as ordinary words."""
     subject = "\n".join([state["question"], *(side.position for side in sides)])
     said = "\n".join(turn.text for turn in statements_in(state.get("turns", [])))
     return list(_kept(tuple(side.name for side in sides), subject, said))

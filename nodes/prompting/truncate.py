@@ -43,7 +43,7 @@ def room_beside_reply(seat: Seat, settings: DebateSettings) -> int | None:
 
 
 def room_for_prompt(seat: Seat, settings: DebateSettings) -> int | None:
-    """Return the number of tokens that a prompt may fill, keeping room for tool results."""
+    """Return the number of tokens that a prompt may fill, leaving room for tool results."""
     room = room_beside_reply(seat, settings)
     return room if room is None or not seat.tools else room - room // _TOOLS_SHARE
 
