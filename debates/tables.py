@@ -1,3 +1,5 @@
+import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial
@@ -115,6 +117,7 @@ spending = sa.Table(
     sa.Column("tokens", sa.Integer, nullable=False),
     sa.Column("cost", sa.Float, nullable=False),
 )
+_SECONDS_BETWEEN_TRIES = 0.01
 _OWNED = (turns, events, calls, forks, spending, resolutions, accepted)
 
 
@@ -129,8 +132,21 @@ def open_engine(where: "Path | Postgres") -> sa.Engine:
 
 def _configure_sqlite(connection: Any, _: object) -> None:
     connection.execute(f"PRAGMA busy_timeout={sqlite.BUSY_TIMEOUT_MS}")
-    connection.execute("PRAGMA journal_mode=WAL")
+    _use_write_ahead_log(connection)
     connection.execute("PRAGMA synchronous=NORMAL")
+
+
+def _use_write_ahead_log(connection: Any) -> None:
+    deadline = time.monotonic() + sqlite.BUSY_TIMEOUT_MS / 1000
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            return
+        # SQLite does not wait while another connection switches the mode of a new file.
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(_SECONDS_BETWEEN_TRIES)
 
 
 @contextmanager
