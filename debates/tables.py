@@ -138,10 +138,10 @@ def _configure_sqlite(connection: Any, _: object) -> None:
 
 def _use_write_ahead_log(connection: Any) -> None:
     deadline = time.monotonic() + sqlite.BUSY_TIMEOUT_MS / 1000
-    while True:
+    mode = None
+    while mode is None:
         try:
-            connection.execute("PRAGMA journal_mode=WAL")
-            return
+            mode = connection.execute("PRAGMA journal_mode=WAL")
         # SQLite does not wait while another connection switches the mode of a new file.
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
