@@ -220,7 +220,7 @@ def test_runs_of_other_programs_are_not_shortened() -> None:
 
 
 def test_keeps_the_client_of_a_program_that_calls_contend(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LANGSMITH_TRACING", "true")
+    monkeypatch.setattr("contend.models.tracing.tracing_is_enabled", lambda: True)
     theirs = Client(api_url="http://127.0.0.1:1", hide_inputs=True, auto_batch_tracing=False)
     monkeypatch.setattr(run_trees, "_CLIENT", theirs)
     scrub_traces()
