@@ -5,7 +5,14 @@ from typing import get_args
 import pytest
 
 from contend.graph.errors import ModelFailed
-from contend.graph.events import EventName, NodeEvent, chunk_event
+from contend.graph.events import (
+    EventName,
+    NodeEvent,
+    chunk_event,
+    event_writer,
+    events_received_by,
+    node_event,
+)
 from contend.graph.state import Turn
 from tests.support.model_server import ModelServer, Reply, openai_error
 from tests.support.scripted import Played, Sent, critique, full_cast, play
@@ -180,3 +187,14 @@ async def test_permanent_failure_of_a_speaker_fails_the_debate(server: ModelServ
         await play(cast, skeptic_model="openai:m1")
     assert len(server.calls) == 1
     assert [sent.model for sent in cast.sent] == ["proposer"]
+
+
+def test_an_event_that_is_sent_after_the_run_is_dropped() -> None:
+    received: list[NodeEvent] = []
+    streamed: list[NodeEvent] = []
+    with events_received_by(received.append):
+        send = event_writer(streamed.append)
+        send(node_event("degraded", 1, "During the run."))
+    send(node_event("degraded", 1, "After the run."))
+    assert [each["content"] for each in received] == ["During the run."]
+    assert streamed == []
